@@ -9,6 +9,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -28,6 +29,7 @@ EXIT_STATUS = (
     "4 partial (something was lost or stopped early)"
 )
 PROXY_PASSWORD = "FRAMESTORM_PROXY_PASSWORD"  # noqa: S105 - the name of a variable
+LIVE_PORT = 8765
 # Passed on to JMeter: letter, long form, value, meaning.
 JMETER_OPTIONS = (
     ("p", "propfile", "FILE", "JMeter's properties, instead of its own jmeter.properties"),
@@ -149,6 +151,11 @@ def _run(words: Sequence[str]) -> int:
         "them; --fail-if 'queue_length max > 8' judges them; may be repeated",
     )  # fmt: skip
     parser.add_argument(
+        "--live", metavar="PORT", dest="live_port", type=int, nargs="?", const=LIVE_PORT,
+        help="show the run while it goes on, with the report's charts, on a page of this machine: "
+        f"http://127.0.0.1:PORT/ (default port: {LIVE_PORT}; 0: any free one)",
+    )  # fmt: skip
+    parser.add_argument(
         "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
         help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
         "'errors > 10 %% over 20 s' (in 20 s together); may be repeated",
@@ -207,18 +214,29 @@ def _run(words: Sequence[str]) -> int:
     from framestorm.run import pieces
     from framestorm.setup import pieces as setup
 
-    is_check = options.check
-    del options.check
+    is_check, live_port = options.check, options.live_port
+    del options.check, options.live_port
     judgement = argparse.Namespace(**vars(options))
     if options.markdown is not None and not options.markdown.absolute().parent.is_dir():
         raise UsageError(f"--summary {options.markdown}: the folder {options.markdown.parent} does not exist")
     del options.markdown
     run = _options(options, words)
     setup.ensure(pieces.of_run(run.what, run.where))
-    if is_check:
+    if live_port is None:
+        if not is_check:
+            return _report(conductor.run(run), judgement)
         print(visible("\n".join(conductor.check(run))))
         return 0
-    return _report(conductor.run(run), judgement)
+    from framestorm.sinks.live_page import LivePage
+
+    with closing(LivePage(live_port)) as page:
+        if is_check:
+            print(visible("\n".join([*conductor.check(run), f"live page: {page.url}"])))
+            return 0
+        run_dir = conductor.run(run, page=page)
+        status = _report(run_dir, judgement)
+        page.show_report(run_dir)
+        return status
 
 
 def _find(words: Sequence[str]) -> int:

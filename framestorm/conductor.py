@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from framestorm import machine, paths
 from framestorm.endpoint import check_reachable
@@ -35,6 +36,9 @@ from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.run.output import check_output
 from framestorm.run.preparation import Prepared, check_criteria, prepare
 from framestorm.run.scrape import check_targets, scraping
+
+if TYPE_CHECKING:
+    from framestorm.sinks.live_page import LivePage
 
 RECORD = "run.json"
 POLL_S = 0.2
@@ -74,8 +78,10 @@ class Interrupts:
             )
 
 
-def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
+def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePage | None" = None) -> Path:
     """Make one run; signals that ask to stop are counted by `interrupts`, for a caller with more to do than this run.
+
+    page: shows the run while it goes on.
 
     Returns:
         The run's folder, raw files complete as far as they got.
@@ -117,9 +123,13 @@ def run(options: RunOptions, interrupts: Interrupts | None = None) -> Path:
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
         stack.enter_context(scraping(run_dir, options.output.scrape))
-        view = LiveView(run_dir, plan.has_journal, plan.label)
+        if page is not None:
+            page.begin(run_dir, plan.label)
+        view = LiveView(run_dir, plan.has_journal, plan.label, [page] if page is not None else [])
         with in_background(view.watch):
             reason, stopping_ms, decision = _watch(load, run_dir, interrupts, view)
+        if page is not None:
+            page.finish()
         reasons = [reason, *load.collect()]
         # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
         if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
@@ -309,6 +319,7 @@ def _watch(
     stopping_since_s = 0.0
     interrupted = False
     while load.wait(POLL_S) is None:
+        view.losses = load.losses()
         trouble = load.trouble() or _disk_trouble(run_dir)
         if reason is None and decision is None:
             reason = f"{interrupts.name} was received" if interrupts.count else trouble

@@ -25,6 +25,7 @@ LOOPBACK = "127.0.0.1"
 POLL_S = 0.1
 REQUEST_WITHIN_S = 30.0
 PROBE_WITHIN_S = 2.0
+END_WITHIN_S = 5.0  # of work in the background
 T = TypeVar("T")
 
 
@@ -71,7 +72,10 @@ def wait_until(condition: Callable[[], T], within_s: float, poll_s: float = POLL
 
 @contextlib.contextmanager
 def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run `work` in a thread during the block; its event is set at the block's end, and it must then return soon."""
+    """Run `work` in a thread during the block; its event is set at the block's end, and it should then return soon.
+
+    Work that does not, such as a view whose terminal takes nothing more, is left behind: it ends with the process.
+    """
     is_over = threading.Event()
     thread = threading.Thread(target=work, args=(is_over,), daemon=True)
     thread.start()
@@ -79,7 +83,7 @@ def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
         yield
     finally:
         is_over.set()
-        thread.join()
+        thread.join(END_WITHIN_S)
 
 
 def own_addresses() -> set[str]:

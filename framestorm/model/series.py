@@ -72,6 +72,7 @@ class SuccessOverTime:
 class RatesOverTime:
     """Samples per second by bin: started (those sent), answered (ended without an error) and failed (ended with one).
 
+    started: empty while the run goes on, as a sample is known once it has ended.
     A function that falls behind has fewer ends than starts, and still answers when nothing starts any more.
     """
 
@@ -169,13 +170,22 @@ class Mark:
 
 @dataclass(frozen=True)
 class SampleSeries:
-    """The chart data of the samples of one label; by_index is by the name of a figure, such as rtt_ms."""
+    """The chart data of the samples of one label; by_index is by the name of a figure, such as rtt_ms.
+
+    is_by_end: over_time and success_over_time are by the end of samples, as they are known while the run goes on.
+    """
 
     by_index: dict[str, ByIndex] = field(default_factory=dict)
     over_time: OverTime | None = None
     success_over_time: SuccessOverTime | None = None
     rates: RatesOverTime | None = None
     histogram: Histogram | None = None
+    is_by_end: bool = False
+
+    @property
+    def by(self) -> str:
+        """By which moment of a sample it is counted in a bin."""
+        return "end" if self.is_by_end else "start"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from framestorm.model import series
 from framestorm.model.criteria import ALL
 from framestorm.model.metric import figure_label
-from framestorm.model.summary import Machine, Summary
+from framestorm.model.summary import Machine
 from framestorm.model.units import count, plural
 from framestorm.plain import as_label
 from framestorm.report.figure import (
@@ -19,6 +19,7 @@ from framestorm.report.figure import (
     QUIET,
     SECOND,
     Chart,
+    Charted,
     Clock,
     Json,
     Lengths,
@@ -75,24 +76,24 @@ DRAWINGS = {
 }
 
 
-def charts(summary: Summary) -> list[Chart]:
-    """Return the charts for which the summary has series; of several labels, those of each next to each other."""
-    data, main = summary.series, summary.label
-    clock = Clock(data, summary.load_start_s)
+def charts(run: Charted) -> list[Chart]:
+    """Return the charts for which there are series; of several labels, those of each next to each other."""
+    data, main = run.series, run.label
+    clock = Clock(data, run.load_start_s)
     labels: dict[str, series.SampleSeries] = {main: data, **data.labels}
 
     def each(draw: Callable[[series.SampleSeries, str], list[Chart]]) -> list[Chart]:
         """Return the charts of the main samples, and of each further label."""
         of_labels = []
         for number, (label, of) in enumerate(labels.items()):
-            for chart in draw(of, summary.unit if label == main else "sample"):
+            for chart in draw(of, run.unit if label == main else "sample"):
                 name = f"{chart.name}-{number}" if number else chart.name
                 of_labels.append(replace(chart, name=name, label=as_label(label) if len(labels) > 1 else None))
         return of_labels
 
     drawn = _by_label(labels, clock) if len(data.labels) > 1 else []
     drawn += each(lambda of, unit: [_by_index(lines, name, unit) for name, lines in of.by_index.items()])
-    drawn += each(lambda of, unit: [_over_time(of.over_time, clock, unit)] if of.over_time else [])
+    drawn += each(lambda of, unit: [_over_time(of.over_time, of.by, clock, unit)] if of.over_time else [])
     drawn += [_scraped(each, number, clock) for number, each in enumerate(data.scraped)]
     if data.replicas:
         drawn += _replica_charts(data.replicas, clock)
@@ -100,7 +101,7 @@ def charts(summary: Summary) -> list[Chart]:
     drawn += [_in_flight(part, clock) for part in (data.threads, data.in_flight) if part]
     drawn += each(lambda of, unit: [_histogram(of.histogram, unit)] if of.histogram else [])
     if data.machines:
-        drawn.append(_machines(data.machines, summary.machines, clock))
+        drawn.append(_machines(data.machines, run.machines, clock))
     if data.marks:
         drawn = [marked(chart, data.marks, clock) if chart.xaxis == clock.axis() else chart for chart in drawn]
     return drawn
@@ -116,7 +117,8 @@ def _by_label(labels: Mapping[str, series.SampleSeries], clock: Clock) -> list[C
         line(clock.x(medians[label].x), axis.y(medians[label].mid), as_label(label), colour_of(number))
         for number, label in enumerate(chosen)
     ]
-    caption = "Median response time of each label, by the start of its samples."
+    by = next(iter(labels.values())).by
+    caption = f"Median response time of each label, by the {by} of its samples."
     if len(chosen) < len(medians):
         caption += f" The {len(chosen)} slowest of {count(len(medians))} labels are drawn."
     yaxis = axis.axis("median response time")
@@ -163,12 +165,13 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     return Chart(slug, title, caption, traces, xaxis, axis.axis(what)).with_scales(axis)
 
 
-def _over_time(data: series.OverTime, clock: Clock, label: str) -> Chart:
+def _over_time(data: series.OverTime, by: str, clock: Clock, label: str) -> Chart:
     warm, cold, cut = data.warm, data.cold, data.timed_out
-    axis = Lengths.of(warm["y"], cold["y"], cut["y"])
+    has_points = any(part["x"] for part in (warm, cold, cut))
+    axis = Lengths.of(warm["y"], cold["y"], cut["y"]) if has_points else Lengths.of(data.mid, data.high)
     x = clock.x(data.x)
     traces = [
-        dots(clock.x(warm["x"]), axis.y(warm["y"]), label, QUIET),
+        *([dots(clock.x(warm["x"]), axis.y(warm["y"]), label, QUIET)] if has_points else []),
         line(x, axis.y(data.mid), "median", MAIN, 2.2),
         line(x, axis.y(data.high), "95th percentile", SECOND),
     ]
@@ -177,8 +180,9 @@ def _over_time(data: series.OverTime, clock: Clock, label: str) -> Chart:
     if cut["x"]:
         traces.append(_timed_out(clock.x(cut["x"]), axis.y(cut["y"])))
     shown = f" {count(data.shown)} of {count(data.of)} {label}s are drawn." if data.shown < data.of else ""
+    each = f"Each {label} at its {by}; median" if has_points else f"By the {by} of {label}s: median"
     caption = (
-        f"Each {label} at its start; median and 95th percentile of each {_seconds(data.width_s)}.{shown} "
+        f"{each} and 95th percentile of each {_seconds(data.width_s)}.{shown} "
         "Lines that keep rising mean that the function falls behind; a peak only at the start is warm-up."
     )
     title, yaxis = "Response time over time", axis.axis("response time")
@@ -191,12 +195,14 @@ def _timed_out(x: series.Values, y: series.Values) -> Json:
 
 def _rates(data: series.SampleSeries, asked_per_s: series.Curves, clock: Clock, label: str) -> list[Chart]:
     rates = data.success_over_time
-    return [_success(rates, clock, label), _throughput(data, rates, asked_per_s, clock, label)] if rates else []
+    return (
+        [_success(rates, data.by, clock, label), _throughput(data, rates, asked_per_s, clock, label)] if rates else []
+    )
 
 
-def _success(data: series.SuccessOverTime, clock: Clock, label: str) -> Chart:
+def _success(data: series.SuccessOverTime, by: str, clock: Clock, label: str) -> Chart:
     caption = (
-        f"Share of the {label}s started in each {_seconds(data.width_s)} that succeeded; a gap means that none started."
+        f"Share of the {label}s {by}ed in each {_seconds(data.width_s)} that succeeded; a gap means that none {by}ed."
     )
     traces = [line(clock.x(data.x), data.ratio, "success rate", MAIN, 2, shape="hvh")]
     yaxis = axis_title("success rate") | {"range": [0, 104], "ticksuffix": " %"}
@@ -218,10 +224,11 @@ def _throughput(
     if any(failed):
         traces.append(bar | {"y": failed, "name": "failed", "marker": {"color": BAD}})
     by = ", by the host that sent them" if len(hosts) > 1 else ""
-    caption = f"{label.capitalize()}s by their start, in each {_seconds(data.width_s)}{by}."
+    caption = f"{label.capitalize()}s by their {samples.by}, in each {_seconds(data.width_s)}{by}."
     if data.closed_model:
         caption += f" A user sends its next {label} only after the last answer: a slow function gets less load."
-    if samples.rates:
+    # Bars by the end of samples are what was answered.
+    if samples.rates and not samples.is_by_end:
         caption += (
             f" Line: {label}s answered without an error, by their end; below the bars, the function falls behind."
         )

@@ -9,6 +9,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,28 @@ def render(
     In addition to jinja2's own filters and `filters`, the template has `utc`, `value` and those of
     `framestorm.model.units`, which show unknown values as a dash. The page must have the charts in this order.
     """
+    figures = json.dumps(
+        [chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    )
+    return _template(template, filters or {}).render(
+        charts=charts,
+        # In a script element only "<" is dangerous.
+        figures=Markup(visible(figures).replace("<", "\\u003c")),  # noqa: S704
+        style=_own("style.css"),
+        script=_own("page.js"),
+        live_script=_own("live.js"),
+        plotly=Markup(_plotly()),  # noqa: S704
+        **values,
+    )
+
+
+def render_part(template: str, **values: Any) -> str:
+    """Return a part of a page, which a page that is open puts into itself."""
+    return _template(template, {}).render(**values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -40,19 +63,20 @@ def render(
         finalize=lambda each: visible(each) if isinstance(each, str) and not isinstance(each, Markup) else each,
     )
     formats = {name: _or_dash(getattr(units, name)) for name in FORMATS}
-    environment.filters.update(formats | {"utc": utc, "value": value, "quoted": shlex.quote} | dict(filters or {}))
-    figures = json.dumps(
-        [chart.figure() for chart in charts], separators=(",", ":"), allow_nan=False, ensure_ascii=False
-    )
-    return environment.get_template(template).render(
-        charts=charts,
-        # In a script element only "<" is dangerous.
-        figures=Markup(visible(figures).replace("<", "\\u003c")),  # noqa: S704
-        style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704
-        script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),  # noqa: S704
-        plotly=Markup(_plotly()),  # noqa: S704
-        **values,
-    )
+    environment.filters.update(formats | {"utc": utc, "value": value, "quoted": shlex.quote})
+    return environment
+
+
+def _template(name: str, filters: Mapping[str, Callable[..., Any]]) -> jinja2.Template:
+    environment = _environment()
+    if filters:
+        environment = environment.overlay()
+        environment.filters = {**environment.filters, **filters}
+    return environment.get_template(name)
+
+
+def _own(name: str) -> Markup:
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704
 
 
 def _or_dash(to_text: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -4,12 +4,13 @@ Colours are names of the style sheet's variables, so that light, dark and print 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 from framestorm.model.series import Mark, Series, Values
+from framestorm.model.summary import Machine
 
 Json = dict[str, Any]  # an axis or a layout in Plotly's format
 Trace = Json
@@ -27,6 +28,26 @@ LABEL_WIDTH, LABEL_HEIGHT = 0.4, 16  # of the time axis; in pixels
 LOG_RATIO = 20
 # The height of a chart of panels: of each of several rows, and of a single one.
 ROW_REM, ONE_REM = 16.7, 21.0
+
+
+class Charted(Protocol):
+    """What charts are drawn of: the summary of a run, or what is known of one that goes on.
+
+    The fields are those of model/summary.py.
+    """
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, object]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def load_start_s(self) -> float: ...
+    @property
+    def machines(self) -> Sequence[Machine]: ...
+    @property
+    def series(self) -> Series: ...
 
 
 @dataclass

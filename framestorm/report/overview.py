@@ -16,6 +16,7 @@ from framestorm.report.figure import (
     SECOND,
     SOFT,
     Chart,
+    Charted,
     Clock,
     Lengths,
     Panel,
@@ -66,24 +67,24 @@ def errors_in_words(summary: Summary) -> str:
     return ", ".join([*named, *([f"and {units.count(left)} others"] if left > 0 and named else [])])
 
 
-def overview(summary: Summary) -> Chart | None:
+def overview(run: Charted) -> Chart | None:
     """Return the run over time in three panels: rates, response times, and users or requests in flight."""
-    data = summary.series
-    clock = Clock(data, summary.load_start_s)
+    data = run.series
+    clock = Clock(data, run.load_start_s)
     panels = [
-        *([_rates(rates, data.asked_per_s, clock, summary.unit)] if (rates := data.rates) else []),
+        *([_rates(rates, data.asked_per_s, clock, run.unit)] if (rates := data.rates) else []),
         *([_times(data.over_time, clock)] if data.over_time else []),
         *([_under_way(under_way, clock)] if (under_way := data.threads or data.in_flight) else []),
     ]
     if not panels:
         return None
-    is_all = summary.label == ALL or not summary.labels.keys() - {USER, summary.label}
-    of = "" if is_all else f" Rates and response times are of {as_label(summary.label)}."
-    times = " Response times by their start." if data.over_time else ""
-    caption = (
-        f"Answered: {summary.unit}s that ended without an error, by their end. Where fewer end than start, the "
-        f"function falls behind.{times}{of}"
+    is_all = run.label == ALL or not run.labels.keys() - {USER, run.label}
+    of = "" if is_all else f" Rates and response times are of {as_label(run.label)}."
+    times = f" Response times by their {data.by}." if data.over_time else ""
+    falls_behind = (
+        " Where fewer end than start, the function falls behind." if data.rates and data.rates.started else ""
     )
+    caption = f"Answered: {run.unit}s that ended without an error, by their end.{falls_behind}{times}{of}"
     chart = arranged("The run over time", caption, panels, columns=len(panels))
     chart.name, chart.height_rem = "overview", HEIGHT_REM
     marks = [mark for mark in data.marks if not mark.is_quiet]
@@ -93,7 +94,8 @@ def overview(summary: Summary) -> Chart | None:
 def _rates(rates: series.RatesOverTime, asked: series.Curves, clock: Clock, unit: str) -> Panel:
     x = clock.x(rates.x)
     traces: list[Trace] = []
-    traces.append(line(x, rates.started, "started", SOFT, 2))
+    if rates.started:
+        traces.append(line(x, rates.started, "started", SOFT, 2))
     traces.append(line(x, rates.answered, "answered", LINE_COLOURS[2], 2))
     if any(rates.failed):
         traces.append(line(x, rates.failed, "errors", BAD, 2))

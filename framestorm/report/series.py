@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from framestorm.model import series as model
@@ -18,6 +19,7 @@ MAX_INDEX_BINS = 400
 MAX_POINTS = 2000
 COARSE = 8  # of a label among many: an eighth of these points
 MAX_STEPS = 600
+MAX_BINNED = 5000  # samples that decide how wide bins are, where times are counted by value
 BAND_ENDS = {"low": 0.05, "mid": 0.5, "high": 0.95}  # by index, of all users
 # Samples of JMeter's HTTP sampler have no user: their threads mean nothing.
 IS_OF_USERS = pl.col("source").is_in(["tree", "journal"])
@@ -166,9 +168,19 @@ def histogram(samples: pl.LazyFrame) -> model.Histogram | None:
         ok.filter(which).select("rtt_ms").collect(engine="streaming")["rtt_ms"].to_numpy()
         for which in (~IS_COLD, IS_COLD)
     )
+    return histogram_of(warm, cold, timed_out=height(samples.filter("timed_out"))) if warm.size or cold.size else None
+
+
+def histogram_of(
+    warm: Floats, cold: Floats, *, timed_out: int, numbers: npt.NDArray[np.int64] | None = None
+) -> model.Histogram:
+    """Return the histogram of times, of which there are some.
+
+    numbers: how many samples each time of `warm` stands for, where they are counted by value; None: one each.
+    """
     both = np.concatenate([warm, cold]) if cold.size else warm
-    if not both.size:
-        return None
+    if numbers is not None:
+        both = np.repeat(warm, np.maximum(1, numbers * MAX_BINNED // max(MAX_BINNED, int(numbers.sum()))))
     top = min(float(both.max()), 2 * float(np.quantile(both, 0.99)))
     linear = _edges(both[both <= top])
     positive = max(float(both.min()), 1e-3)
@@ -176,12 +188,16 @@ def histogram(samples: pl.LazyFrame) -> model.Histogram | None:
 
     def bins(edges: Floats) -> model.Bins:
         # What took no whole millisecond has no place on a logarithmic axis: it counts where that begins.
-        parts = [np.maximum(part, edges[0]) for part in (warm, cold)]
-        counts = [[int(n) for n in np.histogram(part, edges)[0]] if part.size else None for part in parts]
+        parts = [(np.maximum(part, edges[0]), of_part) for part, of_part in ((warm, numbers), (cold, None))]
+        counts = [
+            [int(n) for n in np.histogram(part, edges, weights=of_part)[0]] if part.size else None
+            for part, of_part in parts
+        ]
         return model.Bins(_list(edges), *counts)
 
-    above = int(np.count_nonzero(both > linear[-1]))
-    return model.Histogram(bins(linear), bins(log), above, timed_out=height(samples.filter("timed_out")))
+    is_above = warm > linear[-1]
+    above = int(np.count_nonzero(is_above) if numbers is None else numbers[is_above].sum())
+    return model.Histogram(bins(linear), bins(log), above + int(np.count_nonzero(cold > linear[-1])), timed_out)
 
 
 def asked(properties: Mapping[str, str], name: str, start_s: float) -> model.Curves:

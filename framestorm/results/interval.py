@@ -2,11 +2,13 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from framestorm.model.cause import TIMEOUTS
 from framestorm.model.sample import SampleKind
+from framestorm.stats.estimate import nearest_rank
 
 # Messages that are all different would fill the memory of a long run.
 MAX_CAUSES = 1000
@@ -99,3 +101,21 @@ def count_cause(causes: Counter[str], cause: str, n: int = 1) -> None:
     """Count a cause; of too many different ones, its first word."""
     is_new = cause not in causes and len(causes) >= MAX_CAUSES
     causes[cause.partition(":")[0] if is_new else cause] += n
+
+
+def percentiles(counted: Iterable[Mapping[float, int]], percents: Iterable[str]) -> list[float | None]:
+    """Nearest-rank percentiles of times that are counted by value; None without a time."""
+    together = Counter[float]()
+    for times in counted:
+        together.update(times)
+    ordered = sorted(together.items())
+    return [at_rank(ordered, nearest_rank(together.total(), percent)) for percent in percents]
+
+
+def at_rank(ordered: list[tuple[float, int]], rank: int) -> float | None:
+    """Return the time of a rank, counted from 1, of times and their numbers in order; None beyond the last."""
+    for ms, n in ordered:
+        rank -= n
+        if rank <= 0:
+            return ms
+    return None

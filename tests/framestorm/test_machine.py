@@ -1,4 +1,6 @@
-"""Requests to parts on this machine, which no proxy gets."""
+"""Requests to parts on this machine, which no proxy gets, and work in the background."""
+
+from threading import Event
 
 import pytest
 
@@ -22,3 +24,19 @@ def test_what_does_not_answer_is_named() -> None:
     assert not machine.answers("http://127.0.0.1:1/healthz")
     with pytest.raises(FramestormError, match=r"GET http://127\.0\.0\.1:1/"):
         machine.request("GET", "http://127.0.0.1:1/")
+
+
+def test_work_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a limit the end of the block waits for ever."""
+    monkeypatch.setattr(machine, "END_WITHIN_S", 0.05)
+    is_released, has_ended = Event(), Event()
+
+    def hang(is_over: Event) -> None:
+        is_released.wait()
+        has_ended.set()
+
+    with machine.in_background(hang):
+        pass
+    assert not has_ended.is_set()
+    is_released.set()
+    assert has_ended.wait(10)

@@ -1,8 +1,6 @@
 "use strict";
 (() => {
-  const figures = JSON.parse(document.getElementById("figures").textContent);
-  const plots = [...document.querySelectorAll(".plot")];
-  const labels = document.querySelector("#label");
+  let figures, plots, labels;
   const isShown = (plot) => !plot.closest("figure").hidden;
   const config = { displayModeBar: false, responsive: true, scrollZoom: false };
 
@@ -88,7 +86,7 @@
     });
   }
 
-  plots.forEach((plot, number) => {
+  function listen(plot, number) {
     const choices = [...plot.parentElement.querySelectorAll(".choice")];
     choices.forEach((button, choice) => button.addEventListener("click", () => {
       choices.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
@@ -111,7 +109,7 @@
       const whole = { ...layout, ...axes, title, legend, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 + lift } };
       Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height, filename: figures[number].name });
     });
-  });
+  }
 
   // Shows the charts of one label, and draws them as the window is now.
   function choose(label) {
@@ -123,10 +121,20 @@
     plots.filter(isShown).forEach((plot) => Plotly.Plots.resize(plot));
   }
 
-  labels?.addEventListener("change", () => choose(labels.value));
+  // Draws the figures of what the page shows now, and of its labels the one that is chosen.
+  function show(given, label) {
+    figures = given;
+    plots = [...document.querySelectorAll(".plot")];
+    labels = document.querySelector("#label");
+    plots.forEach(listen);
+    labels?.addEventListener("change", () => choose(labels.value));
+    if (labels) choose(label ?? labels.value);
+    else draw();
+  }
+
   // A browser may have kept the choice of the last visit.
-  if (labels) choose("0");
-  else draw();
+  show(JSON.parse(document.getElementById("figures").textContent), "0");
+  window.showFigures = show;
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   window.matchMedia("print").addEventListener("change", draw);
   // A sheet is narrower than most windows, and Plotly does not see it coming.

@@ -2,32 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
 
 from framestorm.model.judgement import Group
-from framestorm.results.interval import Interval, Key, count_cause
+from framestorm.results.interval import Interval, Key, at_rank, count_cause, percentiles
 from framestorm.stats.estimate import Estimate, nearest_rank
 
 RECENT_S = 10
 # A rate over less than this would be that of a handful of answers.
 SHORTEST_S = 1.0
-
-
-def percentiles(counted: Iterable[Mapping[float, int]], percents: Iterable[str]) -> list[float | None]:
-    """Nearest-rank percentiles of times that are counted by value; None without a time."""
-    together = Counter[float]()
-    for times in counted:
-        together.update(times)
-    ordered = sorted(together.items())
-    return [_at_rank(ordered, nearest_rank(together.total(), percent)) for percent in percents]
-
-
-def _at_rank(ordered: list[tuple[float, int]], rank: int) -> float | None:
-    for ms, n in ordered:
-        rank -= n
-        if rank <= 0:
-            return ms
-    return None
 
 
 class Tally:
@@ -101,7 +83,7 @@ class Counted:
         return self._figure(n if largest else 1) if n else None
 
     def _figure(self, rank: int) -> Estimate | None:
-        value = _at_rank(sorted((Counter(self.full) + Counter(self.cut)).items()), rank)
+        value = at_rank(sorted((Counter(self.full) + Counter(self.cut)).items()), rank)
         first_cut = min(self.cut, default=math.inf)
         exact = sum(n for ms, n in self.full.items() if ms <= first_cut)
         return None if value is None else Estimate(value, bound="exact" if rank <= exact else "lower")

@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from framestorm.model import criteria, files, judgement, stop_rule, units
-from framestorm.model.run import Decision, Record
+from framestorm.model.glance import Glance, KeyFigure
+from framestorm.model.run import Decision, Loss, Record
 from framestorm.model.sample import noun
 from framestorm.model.scraped import scraped_criterion
 from framestorm.plain import as_label
@@ -25,6 +26,7 @@ from framestorm.run.live.counts import OTHER_LABELS, Counts
 from framestorm.run.live.outlook import Log, Outlook
 from framestorm.run.live.stop_rules import StopRules
 from framestorm.run.live.tally import RECENT_S, Tally
+from framestorm.sinks.sink import Sink, Update
 
 DRAW_EVERY_S = 0.5
 LINE_EVERY_S = 5.0
@@ -36,6 +38,7 @@ LONGEST_PAUSE_S = 5.0
 LONGEST_CAUSE = 60
 SHOWN_CAUSES = 3
 SHOWN_CRITERIA = 4
+MAX_ROWS = 50  # of labels, where there is no terminal that limits them
 PERCENTS = {"p50": "50", "p95": "95", "p99": "99"}
 GAP = "   "
 GAP_OF_COLUMNS = "  "
@@ -45,14 +48,17 @@ SHORTEST_BAR, SHORTEST_NAME = 8, 16
 class LiveView:
     """Follows resources.csv, jmeter.log, and a run's journals, or samples.jtl where its plan has none.
 
-    decision: the stop rule that ends the load; None until one holds.
+    sinks: are told what is read; decision: the stop rule that ends the load; None until one holds.
+    losses: the hosts that are lost.
     """
 
-    def __init__(self, run_dir: Path, has_journal: bool, label: str) -> None:
+    def __init__(self, run_dir: Path, has_journal: bool, label: str, sinks: Sequence[Sink] = ()) -> None:
         record = Record()
         with suppress(files.FileError):
             record = files.read(run_dir / "run.json", Record)
         self._record = record
+        self._sinks = sinks
+        self.losses: Sequence[Loss] = ()
         self.is_stopping = False
         self.decision: Decision | None = None
         main_label = label if record.label is None else record.label
@@ -72,12 +78,17 @@ class LiveView:
 
     def watch(self, is_over: Event) -> None:
         """Show the figures until the run is over: a table on a terminal, else a line every few seconds."""
+        self._show(is_over)
+        if self._sinks:
+            self.read()  # what was written since
+
+    def _show(self, is_over: Event) -> None:
         console = Console(stderr=True)
         is_drawn = console.is_terminal and not console.is_dumb_terminal
         pause_s = DRAW_EVERY_S if is_drawn else LINE_EVERY_S
         live = Live(console=console, auto_refresh=False, transient=True)
         if not is_drawn:
-            every_s = READ_EVERY_S if self._rules.are_any else LINE_EVERY_S
+            every_s = READ_EVERY_S if self._is_read_often else LINE_EVERY_S
             shown_s = time.monotonic()
             while not is_over.wait(every_s):
                 self.read()
@@ -91,24 +102,50 @@ class LiveView:
                 self.read()
                 live.update(self.screen(console.width, console.height), refresh=True)
                 used_s = time.thread_time() - used_s
-                longest_s = READ_EVERY_S if self._rules.are_any else LONGEST_PAUSE_S
+                longest_s = READ_EVERY_S if self._is_read_often else LONGEST_PAUSE_S
                 pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), longest_s)
 
     def read(self, now_s: float | None = None) -> None:
         """Read what was written since the last call; the figures are those of `now_s`."""
         self._now_s = time.time() if now_s is None else now_s
         self._log.read(self._began_s, self._now_s)
-        for interval in self.counts.read(self._now_s):
+        intervals = self.counts.read(self._now_s)
+        for interval in intervals:
             self._rules.take(interval)
         # What is slow or rare after the planned time is the end of the load, not the function.
         if self.decision is None and not self._is_planned_time_over:
             self.decision = self._rules.decision(self._now_s)
+        if self._sinks:
+            busy = {
+                shown(self._hosts[name]) if name in self._hosts else name: cores
+                for name, cores in self.counts.busy_cores.items()
+            }
+            update = Update(self._now_s, intervals, self.counts.whole.users_now, busy, self.losses, self.glance())
+            for sink in self._sinks:
+                sink.put(update)
+
+    def glance(self) -> Glance:
+        """Return all figures, each in words."""
+        notes = self._criteria_so_far() if self._has_begun else []
+        if self.counts.whole.causes:
+            notes.append(f"causes of errors: {self._causes()}")
+        heads, of_slaves, of_labels = self._rows()
+        left = (
+            [(f"and {units.plural(n, 'more label')}", [""] * len(heads))]
+            if (n := len(of_labels) - MAX_ROWS) > 0
+            else []
+        )
+        lost = [
+            f"{loss.address or loss.host} was lost{f': {loss.reason}' if loss.reason else ''}" for loss in self.losses
+        ]
+        figures = self._figures() if self._has_begun else []
+        return Glance(self._progress(), figures, notes, heads, [*of_slaves, *of_labels[:MAX_ROWS], *left], lost)
 
     def line(self) -> str:
         """Return all figures as one line of text."""
         parts = [self._progress()]
         if self._has_begun:
-            parts += ["  ".join(self._figures()), *self._criteria_so_far()]
+            parts += ["  ".join(each.text for each in self._figures()), *self._criteria_so_far()]
         if self.counts.whole.causes:
             parts.append(self._causes())
         for slave, tally in self.counts.by_slave.items():
@@ -124,7 +161,7 @@ class LiveView:
         """Return the lines for a terminal of that size: what there is no room for, the report has."""
         if not self._has_begun:
             return Group(self._bar(width))
-        lines = [*_packed(self._figures(), width), *self._criteria_so_far()]
+        lines = [*_packed([each.text for each in self._figures()], width), *self._criteria_so_far()]
         if self.counts.whole.causes:
             lines.append(f"causes of errors: {self._causes()}")
         # Text, because rich reads markup in a str.
@@ -135,18 +172,10 @@ class LiveView:
 
     def table(self, width: int = 80, height: int = 24) -> Table:
         """Return a row for each slave, and for each label as far as there is room, the most frequent first."""
-        busy = self._busy() if len(self._hosts) > 1 else {}
-        headings = [f"{self._sample}s", "/s", "errors", *PERCENTS, *(["busy cores"] if busy else [])]
-        rows: list[tuple[str, list[str]]] = []
-        for name in dict.fromkeys((*self.counts.by_slave, *busy)):
-            of_slave = self.counts.by_slave.get(name)
-            cells = self._cells(of_slave) if of_slave else [""] * (len(headings) - 1)
-            rows.append((name, [*cells, busy.get(name, "")] if busy else cells))
-        labels = sorted(self.counts.by_label.items(), key=lambda each: -each[1].samples)
-        labels = labels if len(labels) > 1 else []
+        headings, rows, labels = self._rows()
         room = height - len(rows) - 1
         n_shown = room if len(labels) <= room else max(0, room - 1)
-        rows += [(as_label(printable(label)), self._cells(of_label)) for label, of_label in labels[:n_shown]]
+        rows += labels[:n_shown]
         # Names give way to figures, and on a narrow terminal the last of these to names.
         widths = [max([cell_len(head), *(cell_len(row[n]) for _, row in rows if n < len(row))])
                   for n, head in enumerate(headings)]  # fmt: skip
@@ -165,10 +194,27 @@ class LiveView:
             table.add_row(Text(f"and {units.plural(len(labels) - n_shown, 'more label')}"))
         return table
 
+    def _rows(self) -> tuple[list[str], list[tuple[str, list[str]]], list[tuple[str, list[str]]]]:
+        """Return headings, a row for each slave, and one for each label of several, the most frequent first."""
+        busy = self._busy() if len(self._hosts) > 1 else {}
+        headings = [f"{self._sample}s", "/s", "errors", *PERCENTS, *(["busy cores"] if busy else [])]
+        rows: list[tuple[str, list[str]]] = []
+        for name in dict.fromkeys((*self.counts.by_slave, *busy)):
+            of_slave = self.counts.by_slave.get(name)
+            cells = self._cells(of_slave) if of_slave else [""] * (len(headings) - 1)
+            rows.append((name, [*cells, busy.get(name, "")] if busy else cells))
+        labels = sorted(self.counts.by_label.items(), key=lambda each: -each[1].samples)
+        labels = labels if len(labels) > 1 else []
+        return headings, rows, [(as_label(printable(label)), self._cells(of_label)) for label, of_label in labels]
+
     def _cells(self, tally: Tally) -> list[str]:
         per_s = tally.answers_per_s(self._now_s, self.counts.first_end_s)
         times = tally.recent_times(self._now_s, *PERCENTS.values())
         return [units.count(tally.samples), _per_s(per_s), units.count(tally.errors), *map(_shown_ms, times)]
+
+    @property
+    def _is_read_often(self) -> bool:
+        return self._rules.are_any or bool(self._sinks)
 
     @property
     def _user(self) -> str:
@@ -226,26 +272,25 @@ class LiveView:
         bar.add_row(text, ProgressBar(total=total_s, completed=min(elapsed_s, total_s), width=room))
         return bar
 
-    def _figures(self) -> list[str]:
+    def _figures(self) -> list[KeyFigure]:
         """Return the figures of the whole run, each with its name."""
         whole, now_s = self.counts.whole, self._now_s
         since_s = self.counts.first_end_s
-        rates = [f"{_per_s(whole.answers_per_s(now_s, since_s))}/s answered"]
+        rates = [KeyFigure(f"{_per_s(whole.answers_per_s(now_s, since_s))}/s", "answered")]
         if (started := self._log.started_per_s()) is not None and not self._is_planned_time_over:
-            rates.append(f"{_per_s(started)}/s started")
+            rates.append(KeyFigure(f"{_per_s(started)}/s", "started"))
         if (asked := self._asked_per_s()) is not None:
             is_of_samples = self._outlook.is_of(self.counts.by_label.keys() - self.counts.transactions)
-            rates.append(f"{_per_s(asked)}/s asked" if is_of_samples else f"{_per_s(asked)} arrivals/s asked")
-        errors = units.plural(whole.errors, "error")
-        if whole.errors:
-            errors += f" ({units.percent(whole.errors / whole.samples).replace(units.NBSP, ' ')})"
+            rates.append(KeyFigure(f"{_per_s(asked)}{'' if is_of_samples else ' arrivals'}/s", "asked"))
+        share = f" ({units.percent(whole.errors / whole.samples).replace(units.NBSP, ' ')})" if whole.errors else ""
+        errors = _counted(units.plural(whole.errors, "error") + share)
         times = zip(PERCENTS, whole.recent_times(now_s, *PERCENTS.values()), strict=True)
         parts = [
-            units.plural(whole.samples, self._sample), *rates, *self._under_way(), errors,
-            *(f"{name} {_shown_ms(ms)}" for name, ms in times),
+            _counted(units.plural(whole.samples, self._sample)), *rates, *self._under_way(), errors,
+            *(KeyFigure(_shown_ms(ms), name, is_name_first=True) for name, ms in times),
         ]  # fmt: skip
         busy = self._busy()
-        return parts + ([f"{next(iter(busy.values()))} cores busy"] if len(busy) == 1 else [])
+        return parts + ([KeyFigure(next(iter(busy.values())), "cores busy")] if len(busy) == 1 else [])
 
     def _asked_per_s(self) -> float | None:
         """Return the planned rate of the seconds that the answered rate is of, as far as they lie within the load."""
@@ -254,26 +299,24 @@ class LiveView:
             return None
         return self._outlook.asked_per_s(max(began_s, self._now_s - RECENT_S), self._now_s, self._starts)
 
-    def _under_way(self) -> list[str]:
+    def _under_way(self) -> list[KeyFigure]:
         """Return the users of a closed load, or the requests that an open one waits for."""
         whole = self.counts.whole
         if not self._outlook.is_open:
             total = self._outlook.users(self._now_s, self._starts)
-            users = (
-                f"{units.plural(whole.users_now, 'user')} now"
-                if total is None
-                else (f"{units.count(whole.users_now)} of {units.plural(total, 'user')} now")
-            )
-            if whole.users_done:
-                users += f", {units.count(whole.users_done)} done"
-            return [users + (f", {units.count(whole.users_failed)} failed" if whole.users_failed else "")]
+            users = _counted(f"{units.plural(whole.users_now if total is None else total, 'user')} now")
+            if total is not None:
+                users = users._replace(value=f"{units.count(whole.users_now)} of {users.value}")
+            ended = {"done": whole.users_done, "failed": whole.users_failed}
+            more = "".join(f", {units.count(n)} {how}" for how, n in ended.items() if n)
+            return [users._replace(name=users.name + more)]
         if self._log.arrivals is None or self.counts.by_slave:
             # The slaves' logs come at the end.
             n = min(round(whole.in_flight(self._now_s, self.counts.first_end_s)), whole.users_now)
-            return [f"about {units.count(n)} in flight"]
+            return [KeyFigure(f"about {units.count(n)}", "in flight")]
         arrivals = self._log.arrivals
-        dropped = [f"{units.count(arrivals.dropped)} dropped"] if arrivals.dropped else []
-        return [f"{units.count(arrivals.in_flight)} in flight", *dropped]
+        dropped = [KeyFigure(units.count(arrivals.dropped), "dropped")] if arrivals.dropped else []
+        return [KeyFigure(units.count(arrivals.in_flight), "in flight"), *dropped]
 
     def _load_so_far(self) -> judgement.LoadFigures:
         """Return what JMeter counts of the whole load; the rest is judged at the end."""
@@ -320,6 +363,12 @@ def printable(text: str) -> str:
     """`text` shortened and without control characters, which a terminal would execute (ESC starts a command)."""
     text = "".join(character if character.isprintable() else "?" for character in text)
     return text if len(text) <= LONGEST_CAUSE else f"{text[:LONGEST_CAUSE]}..."
+
+
+def _counted(text: str) -> KeyFigure:
+    """Return a number and what it is of, such as `3 users now`."""
+    value, _, name = text.partition(" ")
+    return KeyFigure(value, name)
 
 
 def _packed(parts: Sequence[str], width: int) -> list[str]:

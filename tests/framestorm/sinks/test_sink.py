@@ -1,0 +1,63 @@
+"""A sink that is slow or gone costs the run nothing."""
+
+from threading import Event
+
+import pytest
+
+from framestorm.model.glance import Glance
+from framestorm.results.interval import Interval, Key
+from framestorm.sinks import sink
+from framestorm.sinks.sink import Sink, Update
+
+
+def update(second: int, n: int = 1) -> Update:
+    """What became known in a second: intervals of so many labels."""
+    intervals = [Interval(Key(second, f"label {number}", "sampler", ""), n=1) for number in range(n)]
+    return Update(second, intervals, 1, {}, (), Glance("", [], [], [], [], []))
+
+
+class Slow(Sink):
+    """Takes nothing until it is released."""
+
+    def __init__(self) -> None:
+        self.is_released = Event()
+        self.seconds: list[float] = []
+        super().__init__()
+
+    def take(self, update: Update) -> None:
+        self.is_released.wait()
+        self.seconds.append(update.now_s)
+
+
+def test_a_sink_gets_each_update_in_order() -> None:
+    quick = Slow()
+    quick.is_released.set()
+    for second in range(sink.MAX_WAITING):
+        quick.put(update(second))
+    quick.finish()
+    assert quick.seconds == list(range(sink.MAX_WAITING)) and quick.n_missed == 0
+
+
+def test_a_slow_sink_misses_intervals_which_are_counted() -> None:
+    slow = Slow()
+    # One that it works at, as many as may wait, and those without room, of 3 intervals each.
+    for second in range(sink.MAX_WAITING + 11):
+        slow.put(update(second, n=3))
+    assert slow.n_missed in {30, 33}  # its thread may not have taken the first one yet
+    slow.is_released.set()
+    slow.finish()
+    assert len(slow.seconds) == sink.MAX_WAITING + 11 - slow.n_missed // 3
+
+
+def test_a_sink_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a limit the test does not come to its end."""
+    monkeypatch.setattr(sink, "END_WITHIN_S", 0.05)
+    hanging, full = Slow(), Slow()
+    hanging.put(update(1))
+    for second in range(sink.MAX_WAITING + 2):
+        full.put(update(second))
+    hanging.finish()
+    full.finish()
+    assert hanging.seconds == full.seconds == []
+    hanging.is_released.set()
+    full.is_released.set()
