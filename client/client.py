@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from arguments import DAY_S, count, number, url
 from encoding import DEFAULT_ENCODING, ENCODINGS, FrameError
-from frames import DEFAULT_CACHE, Frames
+from frames import DEFAULT_CACHE, Frames, find_frames
 from interrupt import Interrupts
 from lines import LineError, Lines, complain
 
@@ -73,7 +73,15 @@ def new_sender(options: argparse.Namespace) -> "Sender":
     """Return the connection of the user with these options; raise ValueError for a URL that cannot be asked."""
     from send import Sender
 
-    return Sender(options.url, ENCODINGS[options.encoding], options.timeout_s, options.connect_timeout_s)
+    encoding = ENCODINGS[options.encoding]
+    return Sender(options.url, encoding.content_type, encoding.accept, options.timeout_s, options.connect_timeout_s)
+
+
+def find_input(options: argparse.Namespace) -> Frames | None:
+    """Return the frames if the user can have them from who starts it; looked up for each, for the video may change."""
+    if not (options.video.is_absolute() and options.cache.is_absolute()):
+        return None
+    return find_frames(options.video, ENCODINGS[options.encoding], options.cache, options.frames)
 
 
 def run(

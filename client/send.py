@@ -1,4 +1,4 @@
-"""Send one frame and take its time, and nothing else inside that time."""
+"""Send one request and take its time, and nothing else inside that time."""
 
 import contextlib
 import os
@@ -6,15 +6,14 @@ import signal
 import time
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from encoding import Encoding
-from final import FinalResponse
+from final import FinalResponse, TimedResponse
 from headers import given, server_name
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
@@ -23,14 +22,30 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 ANSWER_BYTES, ANSWER_BYTES_PER_SENT = 8 * 1024 * 1024, 16
 _CHUNK_BYTES = 64 * 1024
 _ALARM_AGAIN_S = 0.05
+_SOON_S = 1e-6  # an alarm in 0 s is none
 
 
 class _OverdueError(Exception):
-    """The frame's total time is over."""
+    """The request's total time is over, or the time for the next piece of its answer."""
+
+
+class Receiver(Protocol):
+    """Takes an answer while it arrives.
+
+    stall_s: the longest time from one part to the next; it begins with the first one.
+    """
+
+    stall_s: float
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> bool:
+        """Return whether to take the answer that begins like this; any other is read as a whole."""
+
+    def take(self, data: bytes, at_ns: int) -> bool:
+        """Take bytes that had arrived at that time (time.perf_counter_ns); return whether to go on."""
 
 
 class Reply(NamedTuple):
-    """What came back for one frame. `cause` is None when an answer was read to its end, whatever its status."""
+    """What came back for one request. `cause` is None when an answer was read to its end, whatever its status."""
 
     start_ms: float  # epoch
     rtt_ms: float  # until the last byte, or until it was given up
@@ -41,23 +56,36 @@ class Reply(NamedTuple):
     received_bytes: int
     cause: str | None
     censored: bool
+    started_ns: int = 0  # time.perf_counter_ns
 
 
 class Sender:
-    """A user's connection to the function: kept alive between frames, no retries, no redirects."""
+    """A user's connection to the function: kept alive between requests, no retries, no redirects."""
 
-    def __init__(self, url: str, encoding: Encoding, timeout_s: float, connect_timeout_s: float) -> None:
-        """Raise ValueError for a URL that cannot be asked. Opens nothing yet: a fork may take the sender along."""
+    def __init__(
+        self,
+        url: str,
+        content_type: str,
+        accept: str,
+        timeout_s: float,
+        connect_timeout_s: float,
+        *,
+        is_timed: bool = False,
+    ) -> None:
+        """Raise ValueError for a URL that cannot be asked. Opens nothing yet: a fork may take the sender along.
+
+        is_timed: answers may go to a Receiver.
+        """
         self._timeout_s = timeout_s
         # Any: requests documents that it takes one of urllib3's, and does not declare it.
         self._timeout: Any = urllib3.Timeout(connect=min(connect_timeout_s, timeout_s), read=timeout_s)
         # Not a session, which adds what the environment and earlier answers say: proxies, passwords, cookies.
-        self._adapter = _Adapter()
+        self._adapter = _TimedAdapter() if is_timed else _Adapter()
         self._verify: str | bool = True
         headers = {
-            "Accept": encoding.accept,
+            "Accept": accept,
             "Accept-Encoding": "identity",  # unpacking would be in the timed path
-            "Content-Type": encoding.content_type,
+            "Content-Type": content_type,
             "User-Agent": "framestorm",
         }
         try:
@@ -77,40 +105,43 @@ class Sender:
         self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
         signal.signal(signal.SIGALRM, _raise_overdue)
 
-    def send(self, body: bytes | memoryview) -> Reply:
-        """Send the frame. Whatever goes wrong with it is in the Reply; only interrupt.Stopped gets out."""
+    def send(self, body: bytes | memoryview, receiver: Receiver | None = None) -> Reply:
+        """Send the request. Whatever goes wrong with it is in the Reply; only interrupt.Stopped gets out."""
         self._request.body = body  # type: ignore[assignment] # any buffer is sent as it is
         self._request.headers["Content-Length"] = str(len(body))
-        exchange = _Exchange(len(body))
+        exchange = _Exchange(len(body), receiver)
         cause: str | None = None
         start_ms = time.time() * 1000
-        started = time.perf_counter()
+        started_ns = time.perf_counter_ns()
+        exchange.due_ns = started_ns + int(1e9 * self._timeout_s)
         try:
             # The alarm holds the whole exchange to its time; requests' own read time-out is for each recv only.
             try:
                 signal.setitimer(signal.ITIMER_REAL, self._timeout_s, _ALARM_AGAIN_S)
                 self._exchange(exchange)
-                rtt_s = time.perf_counter() - started
+                ended_ns = time.perf_counter_ns()
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except _OverdueError:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            rtt_s, cause = time.perf_counter() - started, "timeout"
+            ended_ns = time.perf_counter_ns()
+            cause = "stalled" if exchange.is_received and ended_ns < exchange.due_ns else "timeout"
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last by a chunk of -1 bytes
-            rtt_s, cause = time.perf_counter() - started, _cause(error)
+            ended_ns, cause = time.perf_counter_ns(), _cause(error)
         self._request.body = None
         if cause in {"connect", "connect-timeout"}:
             exchange.sent_bytes = 0
         return Reply(
             start_ms=start_ms,
-            rtt_ms=rtt_s * 1000,
+            rtt_ms=(ended_ns - started_ns) / 1e6,
             status=exchange.status,
             headers=exchange.headers,
             body=bytes(exchange.body),
             sent_bytes=exchange.sent_bytes,
             received_bytes=exchange.received_bytes,
             cause=cause,
-            censored=cause in {"timeout", "connect-timeout"},
+            censored=cause in {"timeout", "connect-timeout", "stalled"},
+            started_ns=started_ns,
         )
 
     def close(self) -> None:
@@ -122,6 +153,9 @@ class Sender:
         response: Any = self._adapter.send(self._request, stream=True, timeout=self._timeout, verify=self._verify)
         with contextlib.closing(response):
             exchange.status, exchange.headers = response.status, response.headers
+            if exchange.receiver is not None and exchange.receiver.begin(response.status, response.headers):
+                self._receive(exchange, exchange.receiver, response)
+                return
             most_bytes = min(ANSWER_BYTES + ANSWER_BYTES_PER_SENT * exchange.sent_bytes, MAX_ANSWER_BYTES)
             for chunk in response.stream(_CHUNK_BYTES):
                 exchange.received_bytes += len(chunk)
@@ -132,11 +166,27 @@ class Sender:
                     return
             response.release_conn()  # an answer without a body does not do so itself
 
+    @staticmethod
+    def _receive(exchange: "_Exchange", receiver: Receiver, response: Any) -> None:
+        """Hand an answer over as it arrives, each part before the next is waited for."""
+        timed: TimedResponse = response._fp  # of which urllib3's own is made
+        while data := response.read1(_CHUNK_BYTES):
+            exchange.is_received = True
+            exchange.received_bytes += len(data)
+            if not receiver.take(data, timed.arrived_ns):
+                return
+            wait_s = min(receiver.stall_s, (exchange.due_ns - time.perf_counter_ns()) / 1e9)
+            signal.setitimer(signal.ITIMER_REAL, max(wait_s, _SOON_S), _ALARM_AGAIN_S)
+        response.release_conn()
+
 
 class _Exchange:
     """What is known of an exchange so far, also when it is broken off."""
 
-    def __init__(self, sent_bytes: int) -> None:
+    def __init__(self, sent_bytes: int, receiver: Receiver | None) -> None:
+        self.receiver = receiver
+        self.due_ns = 0
+        self.is_received = False  # some of the answer, by the receiver
         self.sent_bytes = sent_bytes
         self.received_bytes = 0
         self.status: int | None = None
@@ -152,6 +202,14 @@ class _TlsConnection(HTTPSConnection):
     response_class = FinalResponse
 
 
+class _TimedConnection(HTTPConnection):
+    response_class = TimedResponse
+
+
+class _TimedTlsConnection(HTTPSConnection):
+    response_class = TimedResponse
+
+
 class _Pool(urllib3.HTTPConnectionPool):
     ConnectionCls = _Connection
 
@@ -160,12 +218,22 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
+class _TimedPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _TimedConnection
+
+
+class _TimedTlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TimedTlsConnection
+
+
 class _Adapter(HTTPAdapter):
     """Opens connections that skip informational responses, such as 103 Early Hints."""
 
+    pools: ClassVar[Mapping[str, type]] = {"http": _Pool, "https": _TlsPool}
+
     def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
         super().init_poolmanager(*arguments, **options)
-        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+        self.poolmanager.pool_classes_by_scheme = dict(self.pools)
 
     def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> Any:
         """Return where a request goes, with the zone of an IPv6 address (`[fe80::1%25eth0]`) as urllib3 takes it."""
@@ -177,6 +245,10 @@ class _Adapter(HTTPAdapter):
     def build_response(self, _: requests.PreparedRequest, response: Any) -> Any:
         """Return urllib3's response as it is: to make one of requests' takes time, and reads cookies from it."""
         return response
+
+
+class _TimedAdapter(_Adapter):
+    pools: ClassVar[Mapping[str, type]] = {"http": _TimedPool, "https": _TimedTlsPool}
 
 
 def _raise_overdue(_signal: int, _frame: FrameType | None) -> None:

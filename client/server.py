@@ -29,18 +29,16 @@ import time
 import traceback
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
+import chat
 import client
-from encoding import ENCODINGS
-from frames import Frames, find_frames
 from interrupt import Interrupts
 from lines import complain
 
 if TYPE_CHECKING:
     from send import Sender
 
-PROGRAM = str(Path(__file__).absolute().with_name("client.py"))
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 # See mallopt(3). Fixed limits, so that the memory of a frame and of its answer is given back for the pause.
@@ -51,17 +49,47 @@ USERS_OOM_SCORE = b"500"
 KEPT_OPTIONS = 100
 
 
+class Program(Protocol):
+    """A client: a module whose user may be started by a fork."""
+
+    def parse_options(self, arguments: list[str] | None = None, /) -> Namespace:
+        """Read the words of a command line."""
+
+    def new_sender(self, options: Namespace, /) -> "Sender":
+        """Return the connection of a user with these options; raise ValueError for a URL that cannot be asked."""
+
+    def find_input(self, options: Namespace, /) -> Any:
+        """Return what the user sends, None if it has to look for that itself."""
+
+    def run(
+        self,
+        options: Namespace,
+        interrupts: Interrupts,
+        process_start: tuple[float, float],
+        sender: "Sender | None" = None,
+        input_: Any = None,
+        /,
+    ) -> int:
+        """Be the user with these options, and return the exit status."""
+
+
+# By the path of what a launcher would start.
+PROGRAMS: dict[str, Program] = {
+    str(Path(__file__).absolute().with_name(f"{program.__name__}.py")): program for program in (client, chat)
+}
+
+
 class Shared(NamedTuple):
     """What a user need not make itself, because it was made before the fork; None: the user makes it, or fails to."""
 
     options: Namespace | None = None
     sender: "Sender | None" = None
-    frames: Frames | None = None
 
 
 class Order(NamedTuple):
     """What a user is started with, read from its launcher's folder in /proc."""
 
+    program: Program
     words: tuple[str, ...]
     environment: dict[bytes, bytes]  # what it has otherwise than the server
     surplus: set[bytes]  # what only the server has
@@ -97,7 +125,7 @@ class Server:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._pid = os.getpid()
-        self._shared: dict[tuple[str, ...], Shared] = {}
+        self._shared: dict[tuple[Program, tuple[str, ...]], Shared] = {}
         # Each user takes two.
         self._open_files, self._most_open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (self._most_open_files, self._most_open_files))
@@ -159,9 +187,10 @@ class Server:
             return
         shared = self._find_shared(order)
         try:
+            input_ = order.program.find_input(shared.options) if shared.options else None
             connection.user = os.fork()
             if not connection.user:
-                self._become_user(order, shared)
+                self._become_user(order, shared, input_)
             self._selector.register(os.pidfd_open(connection.user), selectors.EVENT_READ, connection)
             connection.answer(f"pid {connection.user}")
         except OSError as error:
@@ -182,26 +211,22 @@ class Server:
         self._close(connection)
 
     def _find_shared(self, order: Order) -> Shared:
-        shared = self._shared.get(order.words)
+        key = (order.program, order.words)
+        shared = self._shared.get(key)
         if shared is None:
             if len(self._shared) >= KEPT_OPTIONS:
                 self._shared.clear()
-            shared = self._shared[order.words] = _make_shared(order.words)
-        options = shared.options
-        if options is None or not (options.video.is_absolute() and options.cache.is_absolute()):
-            return shared
-        # Looked up for each user: the video may have changed.
-        encoding = ENCODINGS[options.encoding]
-        return shared._replace(frames=find_frames(options.video, encoding, options.cache, options.frames))
+            shared = self._shared[key] = _make_shared(*key)
+        return shared
 
-    def _become_user(self, order: Order, shared: Shared) -> NoReturn:
+    def _become_user(self, order: Order, shared: Shared, input_: Any) -> NoReturn:
         """Be the user, after the fork, to the end of this process."""
         start = time.time() * 1000, time.perf_counter()
         status = 1
         try:
             self._leave_server(order)
-            options = shared.options or client.parse_options(list(order.words))
-            status = client.run(options, Interrupts(), start, shared.sender, shared.frames)
+            options = shared.options or order.program.parse_options(list(order.words))
+            status = order.program.run(options, Interrupts(), start, shared.sender, input_)
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
         except BaseException:
@@ -232,13 +257,13 @@ class Server:
             os.environb[name] = value
 
 
-def _make_shared(words: tuple[str, ...]) -> Shared:
+def _make_shared(program: Program, words: tuple[str, ...]) -> Shared:
     """Read the words and prepare a sender by them; if they are wrong, the user says so itself."""
     unheard = io.StringIO()
     try:
         with contextlib.redirect_stdout(unheard), contextlib.redirect_stderr(unheard):
-            options = client.parse_options(list(words))
-        return Shared(options, client.new_sender(options))
+            options = program.parse_options(list(words))
+        return Shared(options, program.new_sender(options))
     except (SystemExit, ValueError, OSError):
         return Shared()
 
@@ -250,7 +275,8 @@ def _read_order(launcher: int) -> Order | None:
     """
     folder = f"/proc/{launcher}"
     words = [os.fsdecode(word) for word in _read(f"{folder}/cmdline").split(b"\0")[:-1]]
-    if words[3:5] != [sys.executable, PROGRAM]:
+    program = PROGRAMS.get(words[4]) if words[3:4] == [sys.executable] and len(words) > 4 else None
+    if program is None:
         return None
     settings = _read(f"{folder}/environ").split(b"\0")
     environment = {name: value for name, equals, value in (each.partition(b"=") for each in settings) if equals}
@@ -262,7 +288,9 @@ def _read_order(launcher: int) -> Order | None:
         os.close(stdout)
         raise
     other = {name: value for name, value in environment.items() if os.environb.get(name) != value}
-    return Order(tuple(words[5:]), other, os.environb.keys() - environment.keys(), working_dir, (stdout, stderr))
+    return Order(
+        program, tuple(words[5:]), other, os.environb.keys() - environment.keys(), working_dir, (stdout, stderr)
+    )
 
 
 def _read(path: str) -> bytes:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
+import chat
 import client
 from encoding import ENCODINGS
 from frames import Frames
@@ -26,7 +27,13 @@ SIZE, FACE = (64, 48), (8, 8, 24, 24)
 
 
 def warm_up(journal: Path = Path(os.devnull)) -> None:
-    """Be users with one frame, one after the other, of a function that answers at once; they write to the journal."""
+    """Be users of each client, one after the other, of a function that answers at once; they write to the journal."""
+    with _own_signals_and_stdout(), tempfile.TemporaryDirectory(prefix="framestorm-warm-") as folder:
+        _warm_frames(journal, Path(folder))
+        _warm_chat(journal)
+
+
+def _warm_frames(journal: Path, folder: Path) -> None:
     picture = Image.new("RGB", SIZE)
     frame = _base64(picture)
     picture.paste("gray", FACE)
@@ -34,21 +41,36 @@ def warm_up(journal: Path = Path(os.devnull)) -> None:
     face = {"x": left, "y": top, "width": right - left, "height": bottom - top, "score": 0.9}
     timings_ms = {"model": 1.5, "total": 2.5}
     answer = json.dumps({"image": _base64(picture).decode(), "faces": [face], "timings_ms": timings_ms}).encode()
-    with (
-        socket.create_server(("127.0.0.1", 0)) as function,
-        tempfile.TemporaryDirectory(prefix="framestorm-warm-") as folder,
-        _own_signals_and_stdout(),
-    ):
-        thread = threading.Thread(target=_answer, args=(function, frame, answer))
-        thread.start()
-        frames = Frames(Path(folder), "0" * 64, ENCODING, *SIZE, [len(frame)], None)
-        (frames.folder / f"000000{ENCODING.suffix}").write_bytes(frame)
-        url = f"http://localhost:{function.getsockname()[1]}/"
+    frames = Frames(folder, "0" * 64, ENCODING, *SIZE, [len(frame)], None)
+    (frames.folder / f"000000{ENCODING.suffix}").write_bytes(frame)
+    with _serving(frame, b"Content-Length: %d\r\n\r\n%b" % (len(answer), answer)) as url:
         options = client.parse_options(["--url", url, "--video", os.devnull, "--journal", str(journal)])
         for _ in range(TIMES):
             start, sender = (time.time() * 1000, time.perf_counter()), client.new_sender(options)
             client.run(options, Interrupts(), start, sender, frames)
             sender.close()
+
+
+def _warm_chat(journal: Path) -> None:
+    pieces = [{"choices": [{"delta": {"content": "a"}}]}] * 4 + [{"usage": {"completion_tokens": 4}}]
+    events = [b"data: %b\n\n" % text for text in (*(json.dumps(each).encode() for each in pieces), b"[DONE]")]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
+    head = b"Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with _serving(b"}", head + chunks) as url:
+        options = chat.parse_options(["--url", url, "--journal", str(journal)])
+        for _ in range(TIMES):
+            start, sender = (time.time() * 1000, time.perf_counter()), chat.new_sender(options)
+            chat.run(options, Interrupts(), start, sender)
+            sender.close()
+
+
+@contextlib.contextmanager
+def _serving(end_of_request: bytes, answer: bytes) -> Iterator[str]:
+    """Yield the URL of a function that answers TIMES connections."""
+    with socket.create_server(("127.0.0.1", 0)) as function:
+        thread = threading.Thread(target=_answer, args=(function, end_of_request, answer))
+        thread.start()
+        yield f"http://localhost:{function.getsockname()[1]}/"
         thread.join()  # a fork must find no thread
 
 
@@ -74,13 +96,13 @@ def _base64(picture: Image.Image) -> bytes:
     return base64.b64encode(file.getvalue())
 
 
-def _answer(function: socket.socket, frame: bytes, answer: bytes) -> None:
+def _answer(function: socket.socket, end_of_request: bytes, answer: bytes) -> None:
     for _ in range(TIMES):
         connection = function.accept()[0]
         with connection:
             request = b""
             while data := connection.recv(65536):
                 request += data
-                if request.endswith(frame):
+                if request.endswith(end_of_request):
                     request = b""
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(answer), answer))
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n" + answer)

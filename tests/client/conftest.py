@@ -189,6 +189,9 @@ class Forked(Client):
         url = f"{self._words[0]}/{behaviour}"
         return self.launch(sys.executable, CLIENT / "client.py", "--url", url, *self._words[1:], *words, **options)
 
+    def start_chat(self, *words: object) -> "subprocess.Popen[str]":
+        return self.launch(sys.executable, CLIENT / "chat.py", *words)
+
     def users(self) -> list[psutil.Process]:
         return psutil.Process(self.server).children()
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from caller import Caller
-from encoding import ENCODINGS
 from headers import given, server_name
 from send import Sender
 from tests.odd_server import OddServer, serving_oddly
@@ -20,7 +19,7 @@ NAME = "hello.default.example.com"
 
 def by_frame_client(url: str) -> tuple[int | None, str | None]:
     before = signal.getsignal(signal.SIGALRM)
-    sender = Sender(url, ENCODINGS["png"], timeout_s=5, connect_timeout_s=2)
+    sender = Sender(url, "image/png", "image/png", timeout_s=5, connect_timeout_s=2)
     sender.begin()
     reply = sender.send(b"1")
     sender.close()

@@ -9,7 +9,6 @@ import pytest
 import urllib3.connection
 
 import send
-from encoding import ENCODINGS
 from send import Sender
 from tests.stand_in import StandIn
 
@@ -19,7 +18,7 @@ BODY = b"iVBORw0KGgo="
 @pytest.fixture
 def sender(function: StandIn) -> Iterator[Sender]:
     before = signal.getsignal(signal.SIGALRM)
-    sender = Sender(f"{function.url}/500", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    sender = Sender(f"{function.url}/500", "text/plain", "application/json", timeout_s=5, connect_timeout_s=1)
     sender.begin()
     yield sender
     signal.signal(signal.SIGALRM, before)
@@ -34,7 +33,7 @@ def test_an_answer_without_end_is_not_kept(sender: Sender, monkeypatch: pytest.M
 
 
 def test_informational_answers_come_before_the_one_that_counts(function: StandIn) -> None:
-    sender = Sender(f"{function.url}/early", ENCODINGS["png"], timeout_s=5, connect_timeout_s=1)
+    sender = Sender(f"{function.url}/early", "image/png", "image/png", timeout_s=5, connect_timeout_s=1)
     sender.begin()
     reply = sender.send(BODY)
     sender.close()
@@ -47,7 +46,7 @@ def test_other_connections_of_the_process_stay_as_they_are() -> None:
 
 
 def test_a_function_sets_no_cookies(function: StandIn) -> None:
-    sender = Sender(f"{function.url}/cookie", ENCODINGS["png-base64"], timeout_s=5, connect_timeout_s=1)
+    sender = Sender(f"{function.url}/cookie", "text/plain", "application/json", timeout_s=5, connect_timeout_s=1)
     sender.begin()
     assert "Set-Cookie" in sender.send(BODY).headers
     sender.send(BODY)
@@ -55,14 +54,14 @@ def test_a_function_sets_no_cookies(function: StandIn) -> None:
 
 
 def test_a_connection_is_kept_after_an_answer_without_a_body(function: StandIn) -> None:
-    sender = Sender(f"{function.url}/moved", ENCODINGS["png"], timeout_s=5, connect_timeout_s=1)
+    sender = Sender(f"{function.url}/moved", "image/png", "image/png", timeout_s=5, connect_timeout_s=1)
     sender.begin()
     assert [sender.send(BODY).status for _ in range(3)] == [302, 302, 302]
     assert len({request.port for request in function.received[-3:]}) == 1
 
 
 def test_an_answer_in_tiny_pieces_takes_no_more_memory(function: StandIn) -> None:
-    sender = Sender(f"{function.url}/pieces", ENCODINGS["png-base64"], timeout_s=25, connect_timeout_s=1)
+    sender = Sender(f"{function.url}/pieces", "text/plain", "application/json", timeout_s=25, connect_timeout_s=1)
     sender.begin()
     tracemalloc.start()
     try:
@@ -82,7 +81,7 @@ def test_no_alarm_is_left_behind(sender: Sender) -> None:
 @pytest.mark.parametrize("url", ["http://", "http:///path", "http://[::1", "http://host:port/"])
 def test_an_url_that_cannot_be_asked(url: str) -> None:
     with pytest.raises(ValueError, match="cannot be used"):
-        Sender(url, ENCODINGS["png"], timeout_s=1, connect_timeout_s=1)
+        Sender(url, "image/png", "image/png", timeout_s=1, connect_timeout_s=1)
 
 
 def test_the_environments_proxy_is_not_used(

@@ -12,7 +12,7 @@ from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, reque
 # Words of clients, which are also those of plans, have their rows; these are made by the results themselves.
 BY_RESULTS = {"error", "never-ended", "failed-check"}
 STATUS = {word for word in CAUSES if word.startswith("status-")}
-MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines")
+MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines", "tokens")
 
 
 def client_words() -> set[str]:

@@ -1,0 +1,153 @@
+"""The tokens of one streamed answer: when each arrived, how many there were, and what was wrong with the answer.
+
+Two forms are understood: that of OpenAI's chat completions and completions, and the lines of JSON of Ollama.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from stream import EventParser, JsonLineParser, PieceTooLargeError, StreamParser, StreamPiece
+
+PARSERS: dict[str, type[StreamParser]] = {
+    "text/event-stream": EventParser,
+    **dict.fromkeys(("application/x-ndjson", "application/ndjson", "application/jsonl"), JsonLineParser),
+}
+END = "[DONE]"
+_DETAIL_CHARACTERS = 100
+
+
+class Tokens:
+    """Takes an answer as it arrives (send.Receiver), and says at its end what came."""
+
+    def __init__(self, stall_s: float) -> None:
+        self.stall_s = stall_s
+        self.cause: str | None = None
+        self.texts: list[str] = []
+        self._arrived_ns: list[int] = []  # of each piece with some text
+        self._counts: dict[str, int] = {}
+        self._parser: StreamParser | None = None
+        self._is_done = False
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> bool:
+        media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        parser = PARSERS.get(media_type)
+        if status != 200:
+            return False
+        if parser is None:
+            self.cause = _with_detail("no-stream", media_type)
+            return False
+        self._parser = parser()
+        return True
+
+    def take(self, data: bytes, at_ns: int) -> bool:
+        assert self._parser is not None  # noqa: S101 (begin has returned True)
+        try:
+            return self._read(self._parser.feed(data, at_ns))
+        except PieceTooLargeError:
+            self.cause = "piece-too-large"
+            return False
+
+    def end(self) -> None:
+        """Judge the answer, which has been read to its end."""
+        if self._parser is None or self.cause is not None or not self._read(self._parser.end()):
+            return
+        if not self._is_done:
+            self.cause = "no-end"
+        elif not self._arrived_ns:
+            self.cause = "no-tokens"
+
+    def figures(self, started_ns: int, rtt_ms: float) -> dict[str, float | str | None]:
+        """Return the figures of the sample; None for those that an answer of so many pieces does not have."""
+        arrived_ns = self._arrived_ns
+        gaps_ms = sorted((after - before) / 1e6 for before, after in pairwise(arrived_ns))
+        n_pieces, of_server = len(arrived_ns), self._counts.get("tokens")
+        tokens = n_pieces if of_server is None else of_server
+        span_ms = (arrived_ns[-1] - arrived_ns[0]) / 1e6 if arrived_ns else 0.0
+        return {
+            "ttft_ms": (arrived_ns[0] - started_ns) / 1e6 if arrived_ns else None,
+            "itl_mean_ms": span_ms / len(gaps_ms) if gaps_ms else None,
+            "itl_p99_ms": gaps_ms[math.ceil(0.99 * len(gaps_ms)) - 1] if gaps_ms else None,
+            "itl_max_ms": gaps_ms[-1] if gaps_ms else None,
+            "tpot_ms": span_ms / (tokens - 1) if gaps_ms and tokens > 1 else None,
+            "tokens": tokens if self._parser else None,
+            "pieces": n_pieces if self._parser else None,
+            "counted_by": None if self._parser is None else "pieces" if of_server is None else "server",
+            "tokens_per_s": 1000 * tokens / rtt_ms if arrived_ns and rtt_ms else None,
+            "prompt_tokens": self._counts.get("prompt_tokens"),
+        }
+
+    def _read(self, pieces: list[StreamPiece]) -> bool:
+        """Read pieces; return whether there may be more."""
+        return all(map(self._read_piece, pieces))
+
+    def _read_piece(self, piece: StreamPiece) -> bool:
+        if piece.data == END:
+            self._is_done = True
+            return True
+        try:
+            value = json.loads(piece.data)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            self.cause = "error-event" if piece.event == "error" else "not-json"
+            return False
+        if piece.event == "error" or value.get("error"):
+            self.cause = _with_detail("error-event", error_message(value))
+            return False
+        if text := _text(value):
+            self._arrived_ns.append(piece.at_ns)
+            self.texts.append(text)
+        usage = value.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        self._count("tokens", usage.get("completion_tokens", value.get("eval_count")))
+        self._count("prompt_tokens", usage.get("prompt_tokens", value.get("prompt_eval_count")))
+        self._is_done |= value.get("done") is True
+        return True
+
+    def _count(self, name: str, value: object) -> None:
+        if type(value) is int and value > 0:
+            self._counts[name] = value
+
+
+def error_message(value: object) -> str:
+    """Return the message of an error in JSON, as OpenAI-style servers have it; empty if there is none."""
+    if isinstance(value, dict):
+        value = value.get("error", value)
+    if isinstance(value, dict):
+        value = value.get("message", "")
+    return value if isinstance(value, str) else ""
+
+
+def status_cause(status: int, body: bytes) -> str:
+    """Return the cause of an answer with a status other than 200, with the message that it has."""
+    try:
+        message = error_message(json.loads(body))
+    except (ValueError, RecursionError):
+        message = ""
+    return _with_detail(f"status-{status}", message)
+
+
+def _with_detail(word: str, detail: str) -> str:
+    detail = " ".join(detail.split())
+    shown = (
+        detail if len(detail) <= _DETAIL_CHARACTERS else f"{detail[: _DETAIL_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+    )
+    return f"{word}: {shown}" if shown else word
+
+
+def _text(value: dict[str, Any]) -> str:
+    """Return the text that a piece has, of the answer or of the reasoning before it."""
+    choices = value.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    sources = [value, value.get("message")]
+    if isinstance(choice, dict):
+        sources = [choice, choice.get("delta")]
+    for source in sources:
+        if isinstance(source, dict):
+            for name in ("content", "text", "response", "reasoning_content", "reasoning"):
+                if isinstance(text := source.get(name), str) and text:
+                    return text
+    return ""

@@ -1,0 +1,349 @@
+"""Users of a model: the figures of a streamed answer, the cause of each bad one, prompts, and conversations."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stream
+from prompts import PromptError, open_prompts
+from send import Sender
+from tests.client.conftest import Done, Forked, start, wait_until
+from tests.stand_in import Answer, Received, StandIn, serving
+from tokens import Tokens
+
+EVENTS, LINES = "text/event-stream; charset=utf-8", "application/x-ndjson"
+DONE = "[DONE]"
+
+
+def sse(*events: object) -> bytes:
+    texts = [event if isinstance(event, str) else json.dumps(event, ensure_ascii=False) for event in events]
+    return "".join(f"data: {text}\n\n" for text in texts).encode()
+
+
+def ndjson(*lines: object) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def delta(text: str | None, **more: object) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {"content": text}}], **more}
+
+
+def usage(tokens: object) -> dict[str, Any]:
+    return {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": tokens}}
+
+
+ROLE = {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
+ENDED = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+GOOD = sse(ROLE, delta("caf\u00e9 "), delta("\U0001f600"), delta("!"), ENDED, usage(5), DONE)
+NO_MODEL = {"error": {"message": "The model `x` does not exist.", "type": "NotFoundError", "code": 404}}
+
+
+def events(body: bytes, **more: Any) -> Answer:
+    return Answer(content_type=EVENTS, body=body, headers=(), **more)
+
+
+ANSWERS = {
+    "good": events(GOOD),
+    "no-usage": events(sse(delta("a"), delta("b"), DONE)),
+    "wrong-usage": events(sse(delta("a"), delta("b"), usage("many"), DONE)),
+    "crlf": events(GOOD.replace(b"\n", b"\r\n").replace(b"data: ", b": keep alive\r\ndata:")),
+    "completions": events(sse({"choices": [{"text": "a"}]}, {"choices": [{"text": "b"}]}, DONE)),
+    "reasoning": events(sse({"choices": [{"delta": {"reasoning_content": "so"}}]}, delta("b"), DONE)),
+    "ollama-chat": Answer(
+        content_type=LINES,
+        body=ndjson({"message": {"content": "a"}}, {"message": {"content": "b"}, "done": True, "eval_count": 7}),
+    ),
+    "ollama": Answer(content_type=LINES, body=ndjson({"response": "a"}, {"done": True, "prompt_eval_count": 3})[:-1]),
+    "whole": Answer(body=json.dumps({"choices": [{"message": {"content": "a"}}]}).encode()),
+    "page": Answer(content_type="text/html", body=b"<html>"),
+    "no-end": events(sse(delta("a"), delta("b"))),
+    "half-an-end": events(sse(delta("a")) + b"data: [DONE]\n"),
+    "no-last-line": Answer(content_type=LINES, body=ndjson({"response": "a"})),
+    "no-tokens": events(sse(ROLE, ENDED, DONE)),
+    "empty": events(b""),
+    "error-event": events(sse(delta("a"), {"error": {"message": "out of\nmemory", "code": 500}}, DONE)),
+    "named-error": events(b'event: error\ndata: {"message": "overloaded"}\n\n'),
+    "error-text": events(b"event: error\ndata: overloaded\n\n"),
+    "not-json": events(sse(delta("a"), "{half", DONE)),
+    "a-list": events(sse([1], DONE)),
+    "nested": events(sse("[" * 100_000)),
+    "no-model": Answer(404, body=json.dumps(NO_MODEL).encode()),
+    "busy": Answer(429, body=b"later"),
+    "large": events(b"data: " + b"x" * (stream.MAX_PIECE_BYTES + 10) + b"\n\n"),
+    "broken": events(GOOD, sent_bytes=len(GOOD) - 20),
+    "silent": Answer(delay_s=30),
+    "endless": Answer(
+        raw=b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + sse(delta("a")), again=sse(delta("b"))
+    ),
+    "reset": Answer(resets=True),
+}
+
+
+class Model(StandIn):
+    """Answers as the last part of the path says."""
+
+    def next_answer(self, request: Received) -> Answer:
+        with self.lock:
+            self.received.append(request)
+        return ANSWERS[request.path.rpartition("/")[2].partition("?")[0]]
+
+
+@pytest.fixture
+def model() -> Iterator[StandIn]:
+    with serving(server=Model([])) as server:
+        yield server
+
+
+def ask(model: StandIn, behaviour: str, *words: object) -> Done:
+    with start("chat.py", "--url", f"{model.origin}/v1/{behaviour}", *words) as process:
+        return Done(process)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "tokens", "pieces", "counted_by"),
+    [
+        ("good", 5, 3, "server"),
+        ("crlf", 5, 3, "server"),
+        ("no-usage", 2, 2, "pieces"),
+        ("wrong-usage", 2, 2, "pieces"),
+        ("completions", 2, 2, "pieces"),
+        ("reasoning", 2, 2, "pieces"),
+        ("ollama-chat", 7, 2, "server"),
+        ("ollama", 1, 1, "pieces"),
+    ],
+)
+def test_a_stream_is_counted(model: StandIn, behaviour: str, tokens: int, pieces: int, counted_by: str) -> None:
+    done = ask(model, behaviour)
+    (sample,) = done.samples
+    assert (done.status, done.user["ok"], sample["cause"], sample["status"]) == (0, True, None, 200)
+    assert (sample["label"], sample["tokens"], sample["pieces"], sample["counted_by"]) == (
+        "request", tokens, pieces, counted_by
+    )  # fmt: skip
+    assert 0 < sample["ttft_ms"] <= sample["rtt_ms"]
+    assert sample["tokens_per_s"] == pytest.approx(1000 * tokens / sample["rtt_ms"], rel=1e-3)
+    assert sample["received_bytes"] == len(ANSWERS[behaviour].body or b"")
+    has_gaps = pieces > 1
+    for name in ("itl_mean_ms", "itl_p99_ms", "itl_max_ms", "tpot_ms"):
+        assert (sample[name] is not None) == has_gaps, name
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "cause"),
+    [
+        ("whole", "no-stream: application/json"),
+        ("page", "no-stream: text/html"),
+        ("no-end", "no-end"),
+        ("half-an-end", "no-end"),
+        ("no-last-line", "no-end"),
+        ("no-tokens", "no-tokens"),
+        ("empty", "no-end"),
+        ("error-event", "error-event: out of memory"),
+        ("named-error", "error-event: overloaded"),
+        ("error-text", "error-event"),
+        ("not-json", "not-json"),
+        ("a-list", "not-json"),
+        ("nested", "not-json"),
+        ("no-model", "status-404: The model `x` does not exist."),
+        ("busy", "status-429"),
+        ("large", "piece-too-large"),
+        ("broken", "reset"),
+        ("reset", "reset"),
+    ],
+)
+def test_a_bad_answer_has_its_cause(model: StandIn, behaviour: str, cause: str) -> None:
+    done = ask(model, behaviour)
+    (sample,) = done.samples
+    assert (done.status, sample["ok"], sample["cause"], sample["censored"]) == (1, False, cause, False)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "words", "cause", "waited_s"),
+    [
+        ("silent", ("--timeout-s", 0.4, "--stall-timeout-s", 0.1), "timeout", 0.4),
+        ("endless", ("--timeout-s", 0.4, "--stall-timeout-s", 5), "timeout", 0.4),
+        ("endless", ("--timeout-s", 5, "--stall-timeout-s", 0.01), "stalled", 0.01),
+    ],
+)
+def test_a_stream_that_stops_or_never_ends(
+    model: StandIn, behaviour: str, words: tuple[object, ...], cause: str, waited_s: float
+) -> None:
+    done = ask(model, behaviour, *words)
+    (sample,) = done.samples
+    assert (done.status, sample["cause"], sample["censored"]) == (1, cause, True)
+    assert sample["rtt_ms"] >= 1000 * waited_s
+    assert (sample.get("ttft_ms") is not None) == (behaviour == "endless")
+
+
+def test_one_that_is_stopped_hands_in_its_sample(model: StandIn) -> None:
+    with start("chat.py", "--url", f"{model.origin}/v1/silent", "--turns", 3) as process:
+        wait_until(lambda: model.received)
+        process.terminate()
+        done = Done(process)
+    assert [sample["cause"] for sample in done.samples] == ["stopped"]
+    assert (done.status, done.user["cause"], done.user["samples"]) == (1, "stopped", 1)
+
+
+def test_times_are_those_at_which_the_pieces_arrived() -> None:
+    tokens = Tokens(stall_s=1)
+    assert tokens.begin(200, {"Content-Type": EVENTS})
+    for at_ms, piece in (
+        (10, ROLE),
+        (50, delta("a")),
+        (51, delta("b")),
+        (61, delta("")),
+        (151, delta("c")),
+        (152, DONE),
+    ):
+        assert tokens.take(sse(piece), round(1e6 * at_ms))
+    tokens.end()
+    assert tokens.cause is None and "".join(tokens.texts) == "abc"
+    figures = tokens.figures(started_ns=0, rtt_ms=200)
+    # By the definitions of docs/chat.md: a piece without text is no token.
+    assert figures == {
+        "ttft_ms": 50, "itl_mean_ms": 50.5, "itl_p99_ms": 100, "itl_max_ms": 100, "tpot_ms": 50.5, "tokens": 3,
+        "pieces": 3, "counted_by": "pieces", "tokens_per_s": 15, "prompt_tokens": None,
+    }  # fmt: skip
+
+
+def test_the_gaps_of_a_server_that_pauses_are_seen() -> None:
+    answer = events(
+        sse(delta("a"), delta("b"), delta("c"), DONE), pause_s=0.05
+    )  # after each line, of which an event has 2
+    with serving(server=StandIn([answer])) as server:
+        sender = Sender(server.url, "application/json", EVENTS, timeout_s=5, connect_timeout_s=1, is_timed=True)
+        sender.begin()
+        tokens = Tokens(stall_s=5)
+        reply = sender.send(b"{}", tokens)
+        tokens.end()
+    figures = tokens.figures(reply.started_ns, reply.rtt_ms)
+    assert (reply.cause, tokens.cause, figures["pieces"]) == (None, None, 3)
+    assert figures["itl_mean_ms"] >= 100 and figures["ttft_ms"] + 2 * figures["itl_mean_ms"] <= reply.rtt_ms
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "fields"),
+    [
+        ("good", ("--model", "m", "--prompts", "Hi"), {"model": "m", "messages": [{"role": "user", "content": "Hi"}],
+         "max_tokens": 100, "stream": True, "stream_options": {"include_usage": True}}),
+        ("good", ("--prompts", "Hi", "--max-tokens", 0, "--include-usage", "false", "--extra", '{"temperature": 0}'),
+         {"messages": [{"role": "user", "content": "Hi"}], "stream": True, "temperature": 0}),
+        ("completions", ("--prompts", "Hi", "--ignore-eos", "true", "--max-tokens", 7, "--extra", '{"max_tokens": 8}'),
+         {"prompt": "Hi", "stream": True, "ignore_eos": True, "max_tokens": 8,
+          "stream_options": {"include_usage": True}}),
+    ],
+)  # fmt: skip
+def test_what_is_sent(model: StandIn, path: str, words: tuple[object, ...], fields: dict[str, Any]) -> None:
+    assert ask(model, path, *words).status == 0
+    (request,) = model.received
+    assert json.loads(request.body) == fields
+    assert request.headers["Content-Type"] == "application/json"
+
+
+def test_a_secret_reaches_the_server_and_no_line(
+    model: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAMESTORM_HEADERS", "Authorization: Bearer ${env:CHAT_KEY}")
+    monkeypatch.setenv("CHAT_KEY", "s3cr3t")
+    done = ask(model, "good", "--journal", tmp_path / "journal.jsonl")
+    assert model.received[0].headers["Authorization"] == "Bearer s3cr3t"
+    assert "s3cr3t" not in (tmp_path / "journal.jsonl").read_text() + json.dumps(done.lines) + done.stderr
+
+
+def test_a_conversation_has_its_history(model: StandIn, tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("one\n\ntwo\nthree\n")
+    done = ask(model, "good", "--prompts", f"@{prompts}", "--turns", 2, "--conversations", 2)
+    assert [sample["index"] for sample in done.samples] == [0, 1, 2, 3]
+    sent = [[message["content"] for message in json.loads(each.body)["messages"]] for each in model.received]
+    answer = "caf\u00e9 \U0001f600!"
+    assert sent == [["one"], ["one", answer, "two"], ["three"], ["three", answer, "one"]]
+    assert len({request.port for request in model.received}) == 1  # one connection
+
+
+def test_an_answer_that_failed_is_no_part_of_the_history(model: StandIn) -> None:
+    ask(model, "not-json", "--prompts", "one", "--turns", 2)
+    assert [len(json.loads(each.body)["messages"]) for each in model.received] == [1, 1]
+
+
+def test_users_take_the_prompts_in_turn(
+    model: StandIn, forked: Forked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However they are started."""
+    prompts = tmp_path / "prompts.jsonl"
+    lines = [
+        '"a"',
+        '{"prompt": "b"}',
+        '{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "c"}]}',
+    ]
+    prompts.write_text("\n".join(lines))
+    words = ("--url", f"{model.origin}/v1/good", "--prompts", f"@{prompts}")
+    for number in range(1, 5):
+        monkeypatch.setenv("FRAMESTORM_USER", str(number))
+        with start("chat.py", *words) if number == 2 else forked.start_chat(*words) as process:
+            assert Done(process).status == 0
+    sent = [[message["content"] for message in json.loads(each.body)["messages"]] for each in model.received]
+    assert sent == [["a"], ["b"], ["s", "c"], ["a"]]
+
+
+def test_generated_prompts_depend_on_seed_and_number_alone() -> None:
+    def texts(seed: int) -> list[str]:
+        return [open_prompts("", 30, seed).messages(number)[0]["content"] for number in range(20)]
+
+    assert texts(1) == texts(1)
+    assert {len(text.split()) for text in texts(1)} == {30}
+    assert len({*texts(1), *texts(2)}) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.jsonl", '{"prompt": "a"}\n{"prompt"', "line 2"),
+        ("a.jsonl", '{"prompt": "a"}\n\n{"question": "b"}', "line 3: neither a text nor an object with prompt"),
+        ("a.jsonl", '{"messages": []}', "line 1: neither"),
+        ("a.txt", "\n \n", "has no prompt"),
+        ("a.txt", b"\xff\xfe", "cannot be read"),
+        ("a.txt", None, "cannot be read"),
+    ],
+)
+def test_wrong_prompts_are_named(
+    model: StandIn, tmp_path: Path, name: str, text: str | bytes | None, problem: str
+) -> None:
+    path = tmp_path / name
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(PromptError, match=problem):
+        open_prompts(f"@{path}", 1, 1)
+    done = ask(model, "good", "--prompts", f"@{path}")
+    assert (done.status, done.samples) == (2, [])
+    assert problem in done.stderr and str(path) in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--extra", "{"], "is not JSON"),
+        (["--extra", "[1]"], "not a JSON object"),
+        (["--turns", "0"], "below 1"),
+        (["--stall-timeout-s", "0"], "above 0"),
+        (["--url", "ftp://h/"], "ftp:"),
+        (["--url", "http://"], "http://"),
+    ],
+)
+def test_bad_use_is_named(model: StandIn, words: list[str], named: str) -> None:
+    done = ask(model, "good", *words)
+    assert (done.status, done.samples, model.received) == (2, [], [])
+    assert named in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_pause_of_a_user_comes_before_each_request(model: StandIn) -> None:
+    began_ms = time.time() * 1000
+    done = ask(model, "good", 0.2, "--turns", 2)
+    first, second = done.samples
+    assert first["start_ms"] - began_ms >= 200
+    assert second["start_ms"] - (first["start_ms"] + first["rtt_ms"]) >= 199
+    assert second["intended_ms"] <= second["start_ms"]

@@ -1,0 +1,54 @@
+"""The commands of docs/chat.md, run as the page shows them, against a server that streams."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.test_chat import DONE, delta, events, sse, usage
+from tests.docs.test_pages import shown
+from tests.runs import RunSh
+from tests.stand_in import StandIn, serving
+
+SHORT = ("-Jusers=2", "-Jramp_s=0", "-Jhold_s=1")
+LOADS = (SHORT, SHORT, ("-Jload=2 users for 1 s",))
+
+
+def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "s3cr3t-of-chat")
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "one"}\n"two"\n')
+    pieces = (delta("a "), delta("b "), delta("c"), usage(4), DONE)
+    for number, (command, load) in enumerate(zip(shown("chat.md"), LOADS, strict=True)):
+        words = command.replace("@prompts.jsonl", f"@{prompts}").partition(" -Jload=")[0]
+        with serving(server=StandIn([events(sse(*pieces), pause_s=0.005)])) as server:
+            words = words.replace("http://127.0.0.1:8000", server.origin).replace("-Jsleep_s=2", "-Jsleep_s=0.1")
+            done = run_sh(words, *load, out=str(number))
+        rows = done.rows("samples.csv")
+        assert len(rows) == len(server.received) >= 2
+        assert {(row["label"], row["ok"], row["tokens"], row["counted_by"]) for row in rows} == {
+            ("request", "true", "4", "server")
+        }
+        assert all(0 < float(row["ttft_ms"]) <= float(row["rtt_ms"]) for row in rows)
+        summary = done.json("summary.json")
+        assert (summary["label"], summary["missing"], summary["verdict"]["word"]) == ("request", [], "pass")
+        assert {"ttft", "itl_mean", "itl_p99", "itl_max", "tpot"} <= summary["labels"]["request"]["times"].keys()
+        bodies = [json.loads(request.body) for request in server.received]
+        check(number, bodies, [request.headers["Authorization"] for request in server.received])
+        page = re.sub(r"<(script|style).*?</\1>", "", (done.folder / "index.html").read_text(), flags=re.DOTALL)
+        assert not re.search(r"\bframes?\b|\bvideo", page)
+        kept = b"".join(path.read_bytes() for path in done.folder.rglob("*.*") if path.is_file())
+        assert b"s3cr3t-of-chat" not in kept
+
+
+def check(number: int, bodies: list[dict[str, Any]], keys: list[str]) -> None:
+    if number == 0:
+        assert {(body["model"], body["max_tokens"]) for body in bodies} == {("llama", 128)}
+        assert len({body["messages"][0]["content"] for body in bodies}) == len(bodies), "each has another prompt"
+    elif number == 1:
+        assert {body["prompt"] for body in bodies} == {"one", "two"}
+        assert set(keys) == {"Bearer s3cr3t-of-chat"}
+    else:
+        assert [len(body["messages"]) for body in bodies].count(5) == len(bodies) / 3
