@@ -94,7 +94,7 @@ class Tokens:
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
-        if piece.event == "error" or value.get("error"):
+        if piece.event == "error" or ("error" in value and value["error"]):
             self.cause = _with_detail("error-event", error_message(value))
             return False
         if text := _text(value):
@@ -114,8 +114,8 @@ class Tokens:
 
 def error_message(value: object) -> str:
     """Return the message of an error in JSON, as OpenAI-style servers have it; empty if there is none."""
-    if isinstance(value, dict):
-        value = value.get("error", value)
+    if isinstance(value, dict) and "error" in value:
+        value = value["error"]
     if isinstance(value, dict):
         value = value.get("message", "")
     return value if isinstance(value, str) else ""
