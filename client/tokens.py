@@ -94,7 +94,7 @@ class Tokens:
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
-        if piece.event == "error" or ("error" in value and value["error"]):
+        if piece.event == "error" or any(name == "error" and each for name, each in value.items()):
             self.cause = _with_detail("error-event", error_message(value))
             return False
         if text := _text(value):
