@@ -10,6 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 EXIT_STATUS = (
     "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, "
-    "4 partial (something was lost or stopped early)"
+    "4 partial (something was lost or stopped early), 5 undecided against the baseline (with --undecided fail)"
 )
 PROXY_PASSWORD = "FRAMESTORM_PROXY_PASSWORD"  # noqa: S105 - the name of a variable
 LIVE_PORT = 8765
@@ -209,6 +210,7 @@ def _run(words: Sequence[str]) -> int:
         elif not options.scrape and scraped.is_of_target_only:
             raise UsageError(f"--fail-if {text!r} is about a series of the target: give its address by --scrape URL")
     stop_rule.parse_all(options.stop_if, options.stop_when)
+    _check_baseline(options)
     # Only now: what they import takes longer than --help and a wrong option.
     from framestorm import conductor
     from framestorm.run import pieces
@@ -327,6 +329,7 @@ def _rebuild(words: Sequence[str]) -> int:
     )  # fmt: skip
     _add_judgement(parser)
     options = parser.parse_args(list(words))
+    _check_baseline(options)
     if options.run_dir.is_file():
         from framestorm.model import criteria
         from framestorm.results.imported import import_jtl
@@ -512,9 +515,35 @@ def _add_judgement(parser: argparse.ArgumentParser) -> None:
         help="judge the steady part only, and say how much was left out (default: the whole run)",
     )  # fmt: skip
     parser.add_argument(
+        "--baseline", metavar="RUN",
+        help="fail the run if it is worse than this one beyond a threshold, and significantly: last, best or main "
+        "(the newest, the fastest, or the newest of the branch main of the earlier runs of the same plan, target and "
+        "load), or a run",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threshold", metavar="LIMIT", dest="thresholds", action="append", default=[],
+        help="with --baseline: by how much worse is a regression, as of ./run.sh compare: 'p95 10 %%'; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--undecided", choices=("pass", "fail"), default="pass",
+        help="with --baseline: whether a check fails that cannot be decided, or has no run to compare with "
+        "(default: pass)",
+    )  # fmt: skip
+    parser.add_argument(
         "--summary", metavar="FILE", dest="markdown", type=Path,
         help="append the outcome to this file as Markdown, as for the job summary of a CI",
     )  # fmt: skip
+
+
+def _check_baseline(options: argparse.Namespace) -> None:
+    """Check what is compared with what, before anything is started."""
+    options.thresholds = tuple(options.thresholds)
+    if options.baseline is not None:
+        from framestorm.compare import baseline
+
+        options.baseline = baseline.check(options.baseline, options.thresholds)
+    elif options.thresholds or options.undecided == "fail":
+        raise UsageError("--threshold and --undecided are for a comparison: name the run to compare with by --baseline")
 
 
 def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
@@ -543,14 +572,14 @@ def _report(run_dir: Path, judgement: argparse.Namespace) -> int:
     """Make the report of a run, and show its outcome; what `_add_judgement` adds replaces what the run says."""
     from framestorm.model import files
     from framestorm.model.summary import Summary
-    from framestorm.report import build
+    from framestorm.report import build, write_pages
     from framestorm.report.terminal import terminal_text
     from framestorm.run.dashboard import dashboard_of
     from framestorm.setup import pieces as setup
 
     setup.ensure(setup.FOR_A_RUN)  # for JMeter's dashboard
     with dashboard_of(run_dir) as made:
-        verdict = build(
+        build(
             run_dir,
             judgement.criteria or None,
             judgement.title,
@@ -559,6 +588,16 @@ def _report(run_dir: Path, judgement: argparse.Namespace) -> int:
             judges_steady=judgement.judges_steady or None,
         )
     summary = files.read(run_dir / "summary.json", Summary)
+    if judgement.baseline is not None:
+        of_baseline = {name: getattr(judgement, name) for name in ("baseline", "thresholds", "undecided")}
+        summary = replace(summary, run=replace(summary.run, **of_baseline))
+    if summary.run.baseline is not None:
+        from framestorm.compare.baseline import with_baseline
+        from framestorm.report.summary import run_files
+
+        summary = with_baseline(run_dir, summary)
+        summary = replace(summary, files=run_files(run_dir))
+        write_pages(run_dir, summary)
     say(terminal_text(summary))
     if judgement.markdown is not None:
         from framestorm.report.markdown import markdown_text
@@ -566,4 +605,4 @@ def _report(run_dir: Path, judgement: argparse.Namespace) -> int:
         with judgement.markdown.open("a", encoding="utf-8") as file:
             file.write(markdown_text(summary))
     say(f"\nreport: {paths.shown(run_dir / 'index.html')}")
-    return verdict.exit_status
+    return summary.verdict.exit_status

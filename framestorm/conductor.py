@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from framestorm import machine, paths
+from framestorm.checkout import read_checkout
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.fleet import Fleet
@@ -280,6 +281,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
     settings, platform = prepared.settings, prepared.platform
     return Record(
         kit=machine.kit(),
+        checkout=read_checkout(Path.cwd(), os.environ),
         plan=paths.shown(prepared.plan.path.resolve()),
         title=output.title,
         command=output.command,
@@ -297,6 +299,9 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         scrapes=output.scrape,
         stop_if=output.stop_if,
         stop_when=output.stop_when,
+        baseline=output.baseline,
+        thresholds=output.thresholds,
+        undecided=output.undecided,
         accepts_overload=output.accepts_overload,
         judges_steady=output.judges_steady,
         target=Target(platform.kind, prepared.url or None, platform.settings_as_text()),

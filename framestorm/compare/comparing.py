@@ -23,9 +23,9 @@ from framestorm.model.comparison import (
     JudgedThreshold,
     Link,
     SideComparison,
-    Undecided,
 )
 from framestorm.model.metric import RESPONSE, metric
+from framestorm.model.run import Undecided
 from framestorm.model.units import listed, plural
 from framestorm.report.junit import suite_name
 from framestorm.results.samples import OrderedTimes

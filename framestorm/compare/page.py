@@ -12,8 +12,8 @@ from framestorm.model.comparison import (
     Contrast,
     Curve,
     JudgedThreshold,
-    Undecided,
 )
+from framestorm.model.run import Undecided
 from framestorm.model.units import count
 from framestorm.report.document import render
 from framestorm.report.figure import BAD, INK, QUIET, SECOND, Chart, Lengths, Trace, axis_title, colour_of, line

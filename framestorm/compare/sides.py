@@ -224,6 +224,12 @@ def _folders(word: str) -> list[Path]:
     return folders
 
 
+def find_run(word: str) -> Path | None:
+    """Return the folder of a run by its path or its name in dashboards/; None if there is none."""
+    candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
+    return next((folder.resolve() for folder in candidates if (folder / RUN).is_file()), None)
+
+
 def _find(word: str) -> Path | None:
     if word and Path(word).is_file():
         return _of_jtl(Path(word))

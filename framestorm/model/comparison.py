@@ -5,11 +5,10 @@ from typing import Literal
 
 from framestorm.model.files import FORMAT
 from framestorm.model.metric import Metric, metric
-from framestorm.model.run import Kit
+from framestorm.model.run import Kit, Undecided
 from framestorm.stats.evidence import Scale
 
 Bound = Literal["exact", "at least", "at most", "unknown"]
-Undecided = Literal["pass", "fail"]
 ChangeWord = Literal["slower", "faster", "higher", "lower", "no significant difference", "not compared"]
 ThresholdState = Literal["regression", "missing", "within", "inconclusive", "not compared"]
 ComparisonWord = Literal["regression", "missing", "none", "inconclusive"]

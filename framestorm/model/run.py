@@ -7,6 +7,7 @@ from framestorm.model.files import FORMAT
 from framestorm.model.load import Load
 from framestorm.model.name import Name
 
+Undecided = Literal["pass", "fail"]
 RunState = Literal["running", "complete", "decided", "stopped", "failed"]
 StopOption = Literal["--stop-if", "--stop-when"]
 Role = Literal["generator", "generator and target", "slave", "master", "target"]
@@ -19,6 +20,14 @@ class Kit:
     version: str
     commit: str | None = None
     dirty: bool | None = None
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The commit of the folder that a run was started in, and the branch if it is on one."""
+
+    commit: str
+    branch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,9 @@ class Record:
     clock_step_ms: by how much this machine's clock was set during the run.
     source: the JTL that the folder was made from, where no run of the kit made it.
     properties: every property of the plan as it was set; given: those that the command line set.
+    checkout: the commit and branch of the folder that the run was started in, None where there is none.
+    baseline: the run that it is compared with: last, best, main, or a folder.
+    thresholds, undecided: of that comparison.
     accepts_overload: a load that comes by a schedule may be more than the function answers.
     judges_steady: figures and criteria are of the steady part only.
     loads: what each thread group of the plan asks for, and each timer.
@@ -114,6 +126,7 @@ class Record:
 
     format: int = FORMAT
     kit: Kit | None = None
+    checkout: Checkout | None = None
     plan: str | None = None
     source: str | None = None
     title: str | None = None
@@ -138,6 +151,9 @@ class Record:
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
     decision: Decision | None = None
+    baseline: str | None = None
+    thresholds: tuple[str, ...] = ()
+    undecided: Undecided = "pass"
     accepts_overload: bool = False
     judges_steady: bool = False
     target: Target | None = None

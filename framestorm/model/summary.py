@@ -40,6 +40,9 @@ Doubt = Literal[
 ]
 
 
+CheckState = Literal["passed", "failed", "undecided"]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The result of the run: one word, run.sh's exit status, a sentence, and how many criteria did not pass."""
@@ -459,6 +462,43 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class ComparedFigure:
+    """A figure of a run beside that of its baseline, in words; claim: whether it differs."""
+
+    title: str
+    baseline: str
+    candidate: str
+    change: str
+    interval: str
+    claim: str
+
+
+@dataclass(frozen=True)
+class BaselineCheck:
+    """Whether a run is worse than its baseline by more than a threshold; text: the figure, and why in words."""
+
+    threshold: str
+    state: CheckState
+    text: str
+
+
+@dataclass(frozen=True)
+class Against:
+    """A run compared with its baseline.
+
+    asked: which it was to be: last, best, main or a run; baseline: its name, None if there is none to compare with.
+    text: the result as a sentence without a full stop. page: the path of the comparison's page.
+    """
+
+    asked: str
+    baseline: str | None
+    text: str
+    figures: list[ComparedFigure] = field(default_factory=list)
+    checks: list[BaselineCheck] = field(default_factory=list)
+    page: str | None = None
+
+
+@dataclass(frozen=True)
 class RunFile:
     """A file in the run's folder and what it contains."""
 
@@ -475,6 +515,7 @@ class Summary:
     has_default_criteria: criteria were given neither for the run nor for this report.
     missing: what the run lost, each a reason why its verdict is partial.
     reached: what was sent of each schedule of the plan.
+    against: how it compares with its baseline, None if it has none.
     calibration: what the platform's path adds, None if it was not measured.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     notes: sentences on what the figures are of, which are no reason to doubt them.
@@ -499,6 +540,7 @@ class Summary:
     series: Series
     reached: list[Reached] = field(default_factory=list)
     calibration: Calibration | None = None
+    against: Against | None = None
     has_default_criteria: bool = False
     notes: list[str] = field(default_factory=list)
     format: int = field(default=FORMAT, kw_only=True)

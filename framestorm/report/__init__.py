@@ -7,7 +7,7 @@ from pathlib import Path
 from framestorm.model import criteria as grammar
 from framestorm.model.files import write, write_text
 from framestorm.model.scraped import scraped_criterion
-from framestorm.model.summary import Verdict
+from framestorm.model.summary import Summary, Verdict
 
 
 def build(
@@ -31,8 +31,6 @@ def build(
         ReportError: the folder holds nothing of a run, or cannot be written.
     """
     # These load polars, which takes long.
-    from framestorm.report.junit import junit_xml
-    from framestorm.report.page import page_html
     from framestorm.report.summary import run_files, summarise
     from framestorm.results.reading import RAW_FILES, ReportError, read_results
 
@@ -52,9 +50,17 @@ def build(
         if before_page is not None:
             before_page()
             summary = replace(summary, files=run_files(run_dir))
-        write(run_dir / "summary.json", summary)
-        write_text(run_dir / "junit.xml", junit_xml(summary))
-        write_text(run_dir / "index.html", page_html(summary))
+        write_pages(run_dir, summary)
     except OSError as error:
         raise ReportError(f"the report of {run_dir} cannot be written: {error}") from error
     return summary.verdict
+
+
+def write_pages(run_dir: Path, summary: Summary) -> None:
+    """Write summary.json, and junit.xml and index.html, which are made of it."""
+    from framestorm.report.junit import junit_xml
+    from framestorm.report.page import page_html
+
+    write(run_dir / "summary.json", summary)
+    write_text(run_dir / "junit.xml", junit_xml(summary))
+    write_text(run_dir / "index.html", page_html(summary))

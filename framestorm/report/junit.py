@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
 
-from framestorm.model.summary import Summary
+from framestorm.model.summary import BaselineCheck, Summary
 from framestorm.plain import as_label, visible
 
 
@@ -40,6 +40,7 @@ def junit_xml(summary: Summary) -> str:
         )
         for criterion in summary.criteria
     ]
+    cases += [_against(check, summary) for check in summary.against.checks] if summary.against else []
     cases.append(Case("the run is complete", ("partial", "\n".join(missing)) if missing else None))
     return suite_xml(
         suite_name(summary),
@@ -52,6 +53,18 @@ def junit_xml(summary: Summary) -> str:
         },
         run.started_ms or (load.start_ms if load else 0),
         load.duration_ms if load else 0,
+    )
+
+
+def _against(check: BaselineCheck, summary: Summary) -> Case:
+    """Return the test case of a threshold; an undecided one is skipped, or fails with `--undecided fail`."""
+    is_failure = check.state == "failed" or (check.state == "undecided" and summary.run.undecided == "fail")
+    return Case(
+        f"not worse than the baseline: {check.threshold}",
+        (check.state, check.text) if is_failure else None,
+        skipped=check.text if check.state == "undecided" and not is_failure else None,
+        output=check.text,
+        label="baseline",
     )
 
 

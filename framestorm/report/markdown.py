@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from framestorm.model import units
 from framestorm.model.criteria import USER, USER_SERIES
-from framestorm.model.summary import LabelSummary, Summary
+from framestorm.model.summary import Against, LabelSummary, Summary
 from framestorm.plain import as_label, visible
 from framestorm.report.page import COLUMNS, figure_text, interval_text
 
@@ -31,9 +31,26 @@ def markdown_text(summary: Summary) -> str:
         ),
         _table(head, map(_row, labels), numbers=True),
         ["In brackets: 95 % confidence intervals."] if labels else [],
+        *_against(summary.against),
         [f"- warning: {_text(text)}" for text in summary.warnings[:MAX_WARNINGS]],
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def _against(against: Against | None) -> list[list[str]]:
+    """Return the blocks of lines about the baseline; none without one."""
+    if against is None or not against.figures:
+        return []
+    head = [_text(against.baseline or ""), "baseline", "this run", "change", "95 % interval", ""]
+    rows = [
+        [each.title, each.baseline, each.candidate, each.change, each.interval, each.claim] for each in against.figures
+    ]
+    shown = [each for each in against.checks if each.state != "passed"]
+    return [
+        ["### Against the baseline"],
+        _table(head, (list(map(_text, row)) for row in rows)),
+        [f"- {STATES.get(each.state, each.state)}: {_text(f'{each.threshold}: {each.text}')}" for each in shown],
+    ]
 
 
 def _row(label: LabelSummary) -> list[str]:

@@ -35,6 +35,7 @@ from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
 
 FILES = {
+    "baseline/index.html": "the comparison with the baseline",
     "jmeter/index.html": "JMeter's own dashboard",
     "tree.xml": "result tree, for JMeter's View Results Tree",
     "samples.jtl": "every sample, in JMeter's CSV format",

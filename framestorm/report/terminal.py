@@ -34,6 +34,7 @@ def terminal_text(summary: Summary) -> str:
     blocks = (
         [_line(summary.verdict.line), *_some(criteria, MAX_CRITERIA, "criterion", "criteria")],
         _table(summary),
+        _against(summary),
         [*_some(warnings, MAX_WARNINGS, "warning"), *_some(notes, MAX_WARNINGS, "note")],
     )
     return "\n\n".join("\n".join(lines) for lines in blocks if lines)
@@ -98,6 +99,21 @@ def _table(summary: Summary) -> list[str]:
     causes = [[f"  {units.count(n)}", _short(_line(cause), LONGEST_CAUSE)] for cause, n in counts.most_common()]
     errors = ["errors by cause:", *_some(aligned(causes, texts=(1,)), MAX_CAUSES, "cause")] if causes else []
     return [top, *_some(lines, MAX_LABELS, "label"), *errors]
+
+
+def _against(summary: Summary) -> list[str]:
+    """Return the figures beside those of the baseline, and the thresholds that were not kept or not decided."""
+    against = summary.against
+    if against is None or not against.figures:
+        return []
+    head = ["", "baseline", "this run", "change", "95 % interval", ""]
+    rows = [
+        [each.title, each.baseline, each.candidate, each.change, each.interval, each.claim] for each in against.figures
+    ]
+    shown = [each for each in against.checks if each.state != "passed"]
+    checks = [_line(f"{each.state}: not worse than the baseline: {each.threshold}: {each.text}") for each in shown]
+    table = aligned([head, *([_line(cell) for cell in row] for row in rows)], texts=(0, 5))
+    return [*table, *_some(checks, MAX_CRITERIA, "check")]
 
 
 def _row(label: LabelSummary) -> list[str]:

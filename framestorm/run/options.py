@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from framestorm import paths
+from framestorm.model.run import Undecided
 from framestorm.platform.base import DEFAULT_PORT, PODS, Platform, Site
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -104,6 +105,9 @@ class Output:
     scrape: tuple[str, ...] = ()
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
+    baseline: str | None = None
+    thresholds: tuple[str, ...] = ()
+    undecided: Undecided = "pass"
     accepts_overload: bool = False
     judges_steady: bool = False
     command: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from framestorm.stats.checks import Floats, finite
 
 # At least so many figures on both sides of a change: one or two that differ are outliers.
 LEAST = 3
-LEVEL = 0.01
+LEVEL = 0.02
 PERMUTATIONS = 999
 LONGEST = 200  # figures; of a longer series the last
 _SEED = 31

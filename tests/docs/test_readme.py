@@ -42,7 +42,7 @@ def _answers(port: int) -> bool:
 
 def test_first_commands(run_sh: RunSh, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(*TOKEN.removeprefix("export ").split("="))
-    (in_ci,) = shown("ci.md")
+    in_ci, against = shown("ci.md")
     for name, command in zip("abc", [*RUNS.splitlines(), in_ci], strict=True):
         # How fast the answers are depends on what else this machine does.
         words = command.replace("http://127.0.0.1:8080/", url).replace("200 ms", "20 s").partition(" -o ")[0]
@@ -50,8 +50,39 @@ def test_first_commands(run_sh: RunSh, url: str, monkeypatch: pytest.MonkeyPatch
         done = run_sh(words, "-Jhold_s=2", "-Jramp_s=0", out=name)
         assert done.json("summary.json")["verdict"]["word"] == "pass"
         assert "secret" not in done.text("run.json") + done.text("index.html") + done.text("jmeter.log")
+    words = against.replace("http://127.0.0.1:8080/", url).partition(" -o ")[0]
+    for name in ("d", "e"):
+        done = run_sh(words, "-Jhold_s=2", "-Jramp_s=0", out=name, status=(0, 3))
+    assert done.json("summary.json")["against"]["baseline"] == "d"
+    assert (run_sh.folder / "e" / "baseline" / "index.html").exists()
     folders = COMPARE.replace("dashboards/", f"{run_sh.folder}/")
     assert run_sh(folders, out="compared", status=(0, 3)).text("comparison.json")
+
+
+def test_examples_of_each_ci(run_sh: RunSh, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command in them is a run that could begin, or makes the history of runs."""
+    monkeypatch.setenv("API_TOKEN", "secret")
+    text = (paths.ROOT / "docs" / "ci.md").read_text()
+    examples = "\n".join(re.findall(r"^```(?:yaml|groovy)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE))
+    # A command ends with its line, or in folded YAML before the next key.
+    commands = re.findall(r"\./run\.sh .*?(?=\n(?! +-))", examples, flags=re.DOTALL)
+    variables = r"\$\{\{ github.run_id \}\}|\$CI_PIPELINE_ID|\$BUILD_NUMBER"
+    kinds = []
+    for command in commands:
+        words = re.sub(variables, "7", " ".join(command.split()))
+        words = re.sub(r"\$\{\{ vars.FUNCTION_URL \}\}|\$FUNCTION_URL", url, words)
+        # Jenkins has it between quotation marks.
+        words = words.removesuffix('"') if words.count('"') % 2 else words
+        if words.startswith("./run.sh history"):
+            kinds.append("history")
+            done = run_sh(words.replace("dashboards/ci", str(run_sh.folder)), out="", status=1)
+            assert "there is no run in" in done.stderr
+        else:
+            kinds.append("run")
+            words = words.replace("$GITHUB_STEP_SUMMARY", str(run_sh.folder / "summary.md"))
+            done = run_sh(re.sub(r" -o \S+", "", words), "--check", out=f"checked-{len(kinds)}")
+            assert f"target: {url}" in done.stdout
+    assert kinds == ["run", "history"] * 3
 
 
 def test_finding_a_rate(run_sh: RunSh, url: str) -> None:

@@ -4,8 +4,8 @@ import re
 import numpy as np
 import pytest
 
-from framestorm.compare.command import parse_threshold
 from framestorm.compare.page import table
+from framestorm.compare.thresholds import parse_threshold
 from framestorm.judge.contrasts import (
     OPEN,
     Threshold,
