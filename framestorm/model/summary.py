@@ -234,6 +234,15 @@ class EndedReplica:
 
 
 @dataclass(frozen=True)
+class NodeOutage:
+    """A time under load in which a node that had replicas was not ready, at_s after the start."""
+
+    node: str
+    at_s: float
+    length_s: float
+
+
+@dataclass(frozen=True)
 class FunctionSummary:
     """One function on its platform under load; cores, network and in_flight are of all its replicas together.
 
@@ -258,6 +267,7 @@ class FunctionSummary:
     vanished: list[VanishedReplicas]
     ended: list[EndedReplica] = field(default_factory=list)
     activations: list[Activation] = field(default_factory=list)
+    node_outages: list[NodeOutage] = field(default_factory=list)
     activator_share: float | None = None
 
 

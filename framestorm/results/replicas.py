@@ -1,10 +1,12 @@
 """metrics.csv: the metrics of replicas under load, by function, and when replicas were missing."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import polars as pl
 
 from framestorm.model.series import Curves, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
@@ -22,17 +24,21 @@ RATES = {
     "sent_bytes": "sent_bytes_per_s",
 }
 THROTTLED = "cpu_throttled_share"
+MEMORY = "memory_bytes"
+READY = "replica_ready"
 NETWORK = "network_bytes_per_s"  # received and sent together
 # How the values in one bin are combined: a long run must show every dip in replicas and every peak of their usage.
 PER_REPLICA = {
-    "in_flight": "max", "cpu_cores": "mean", THROTTLED: "mean", "memory_bytes": "max", NETWORK: "mean",
+    "in_flight": "max", "cpu_cores": "mean", THROTTLED: "mean", MEMORY: "max", NETWORK: "mean",
 }  # fmt: skip
 COUNTS = {"replicas_wanted": "wanted", "replicas_ready": "ready"}
 AUTOSCALER, ACTIVATOR = "autoscaler_wanted", "activator_in_path"
 OF_AUTOSCALER = {AUTOSCALER: "autoscaler", ACTIVATOR: "activator"}
 LOST, SHORT = "replicas_lost", "replicas_short_s"  # counters: they only grow
 WINDOW_MS = 10_000  # of a rate: several scrapes, because rates from one scrape to the next would jump up and down
-MARGIN_MS = 10_000.0
+SELDOM_MS = 4000.0
+# Around the load: a kubelet has measured each container within it.
+MARGIN_MS = 20_000.0
 MAX_FUNCTIONS = 4  # with lines of their own
 MAX_REPLICAS = 8
 MAX_BINS = 600
@@ -45,9 +51,37 @@ def read_metrics(path: Path, url: str | None, span: SpanMs | None) -> pl.DataFra
     rows = scan_rows(path, SCHEMA, optional="detail")
     if span is not None:
         rows = rows.filter(pl.col("time_ms").is_between(span[0] - MARGIN_MS, span[1] + MARGIN_MS))
-    metrics = _with_rates(rows.collect(engine="streaming"))
+    metrics = _with_rates(_evenly(rows.collect(engine="streaming")))
     of_function = metrics.filter(pl.col("function") == function_of(url))
     return of_function if of_function.height else metrics
+
+
+def _evenly(metrics: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows, with what was read seldom at the times of the other metrics: on a line between two readings.
+
+    A kubelet measures each container at times of its own, 10 to 15 s apart: too seldom for a rate over 10 s, and never
+    together with the other containers. The lines end where the first of the replicas has its last reading, but for
+    replicas that had ended by then.
+    """
+    series = metrics.sort("time_ms").partition_by("metric", "function", "detail", as_dict=True)
+    seldom = {
+        key: rows
+        for key, rows in series.items()
+        if key[0] in (*RATES, MEMORY) and rows.height > 1 and _median_step_ms(rows["time_ms"]) >= SELDOM_MS
+    }
+    ends: dict[tuple[object, object], list[float]] = defaultdict(list)
+    for (metric, function, _), rows in seldom.items():
+        ends[metric, function].append(rows["time_ms"][-1])
+    parts = [rows for key, rows in series.items() if key not in seldom]
+    for (metric, function, detail), rows in seldom.items():
+        of_others = ends[metric, function]
+        end_ms = min(at_ms for at_ms in of_others if at_ms > max(of_others) - MARGIN_MS)
+        steps = _of(metrics, *COUNTS).filter(pl.col("function") == function)["time_ms"].unique().sort()
+        steps = steps.filter(steps.is_between(rows["time_ms"][0], min(end_ms, rows["time_ms"][-1])))
+        values = np.interp(steps.to_numpy(), rows["time_ms"].to_numpy(), rows["value"].to_numpy())
+        key = {"metric": pl.lit(metric), "function": pl.lit(function), "detail": pl.lit(detail)}
+        parts.append(pl.DataFrame({"time_ms": steps, "value": values}).with_columns(**key).select(metrics.columns))
+    return pl.concat(parts) if parts else metrics
 
 
 def _with_rates(metrics: pl.DataFrame) -> pl.DataFrame:
@@ -97,8 +131,9 @@ def _function(function: str, rows: pl.DataFrame, step_ms: float, origin_ms: floa
     worst = short.sort(pl.col("ready") - pl.col("wanted")).row(0, named=True) if short.height else None
     replicas = _replicas(rows)
     lost, short_s = _grown(rows, LOST), _grown(rows, SHORT, scaling)
-    # If the provider counted no losses, the missing replicas belonged to an earlier deployment.
-    vanished = [] if lost == 0 else _vanished(rows, origin_ms)
+    # If the provider counted no losses, the missing replicas belonged to an earlier deployment. A cluster tells the end
+    # of each replica, with the reason.
+    vanished = [] if lost == 0 or _of(rows, READY).height else _vanished(rows, origin_ms)
     throttled = known(each.throttled_mean for each in replicas)
     # Rates over the last 10 s are below the mean in a load that is as short: they count the idle time before it.
     cores_mean, cores_most = sum_known(each.cores_mean for each in replicas), _maximum(_whole(rows, "cpu_cores"))
@@ -133,7 +168,7 @@ def _replicas(rows: pl.DataFrame) -> list[ReplicaUsage]:
     """
     whole_s = _length_s(_of(rows, *RATES))
     replicas = []
-    of_replicas = _of(rows, *RATES, "in_flight", "memory_bytes", "replica_ready")
+    of_replicas = _of(rows, *RATES, "in_flight", MEMORY, READY)
     for name in _first_seen(of_replicas.filter(pl.col("detail") != "")):
         own = rows.filter(pl.col("detail") == name)
         replicas.append(
@@ -141,7 +176,7 @@ def _replicas(rows: pl.DataFrame) -> list[ReplicaUsage]:
                 name=name,
                 cores_mean=_growth(_of(own, "cpu_s"), whole_s),
                 throttled_mean=_growth(_of(own, "cpu_throttled_s"), _length_s(_of(own, "cpu_throttled_s"))),
-                memory_max_bytes=_maximum(_of(own, "memory_bytes")),
+                memory_max_bytes=_maximum(_of(own, MEMORY)),
                 received_bytes_per_s=_growth(_of(own, "received_bytes"), whole_s),
                 sent_bytes_per_s=_growth(_of(own, "sent_bytes"), whole_s),
             )
@@ -213,7 +248,7 @@ def _vanished(rows: pl.DataFrame, origin_ms: float) -> list[VanishedReplicas]:
     """Replicas whose series end before those of the function, except if there were more than wanted (scaled down)."""
     wanted = dict(_of(rows, "replicas_wanted").select("time_ms", "value").iter_rows())
     # These two come from the replica itself; the others are rates, which start and end later.
-    alive = _of(rows, "in_flight", "memory_bytes").unique(["time_ms", "detail"])
+    alive = _of(rows, "in_flight", MEMORY).unique(["time_ms", "detail"])
     n_alive = dict(alive.group_by("time_ms").len().iter_rows())
     ends = alive.group_by("detail").agg(pl.col("time_ms").max()).group_by("time_ms").agg("detail").sort("time_ms")
     vanished = []
@@ -287,8 +322,12 @@ def _first_seen(rows: pl.DataFrame) -> list[str]:
 
 def _step_ms(metrics: pl.DataFrame) -> float:
     """Return the time from one scrape to the next; some of the other metrics are calculated at times of their own."""
-    steps = _of(metrics, *COUNTS, *PER_REPLICA)["time_ms"].unique().sort().diff().drop_nulls()
-    return float(str(steps.median())) if steps.len() else DEFAULT_STEP_MS
+    times = _of(metrics, *COUNTS, *PER_REPLICA)["time_ms"].unique().sort()
+    return _median_step_ms(times) if times.len() > 1 else DEFAULT_STEP_MS
+
+
+def _median_step_ms(times: pl.Series) -> float:
+    return float(str(times.diff().drop_nulls().median()))
 
 
 def _range(rows: pl.DataFrame, metric: str) -> Range | None:

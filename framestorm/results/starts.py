@@ -1,4 +1,4 @@
-"""How replicas started and ended under load, from metrics.csv, and what the samples of that time show of it."""
+"""How replicas started and ended under load, and their nodes, from metrics.csv, with the samples of that time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,21 +7,24 @@ import polars as pl
 
 from framestorm.model import activation
 from framestorm.model.activation import Activation
-from framestorm.model.summary import EndedReplica, FunctionSummary
+from framestorm.model.summary import EndedReplica, FunctionSummary, NodeOutage
+from framestorm.results.replicas import READY
 
 ENDED = "replica_ended"
-READY = "replica_ready"
+NODE = "node_ready"
 
 
 def with_starts_and_ends(
     functions: Sequence[FunctionSummary], metrics: pl.DataFrame, samples: pl.LazyFrame, origin_ms: float
 ) -> list[FunctionSummary]:
     """Return the functions with the starts and ends of their replicas, as far as the platform tells them."""
+    rows = {each.function: metrics.filter(pl.col("function") == each.function) for each in functions}
     return [
         replace(
             each,
-            ended=_ended(metrics.filter(pl.col("function") == each.function), samples, origin_ms),
-            activations=_activations(metrics.filter(pl.col("function") == each.function), samples),
+            ended=_ended(rows[each.function], samples, origin_ms),
+            activations=_activations(rows[each.function], samples),
+            node_outages=_node_outages(rows[each.function], origin_ms),
         )
         for each in functions
     ]
@@ -36,6 +39,21 @@ def _ended(rows: pl.DataFrame, samples: pl.LazyFrame, origin_ms: float) -> list[
         at_s = round((row["time_ms"] - origin_ms) / 1000, 3)
         ends.append(EndedReplica(name, reason, int(row["value"]), at_s, failed))
     return ends
+
+
+def _node_outages(rows: pl.DataFrame, origin_ms: float) -> list[NodeOutage]:
+    outages = []
+    for (node,), states in rows.filter(pl.col("metric") == NODE).partition_by("detail", as_dict=True).items():
+        since_ms: float | None = None
+        *times, (last_ms, _) = states.sort("time_ms").select("time_ms", "value").iter_rows()
+        for time_ms, is_ready in (*times, (last_ms, True)):
+            if not is_ready:
+                since_ms = time_ms if since_ms is None else since_ms
+            elif since_ms is not None:
+                length_s = round((time_ms - since_ms) / 1000, 3)
+                outages.append(NodeOutage(str(node), round((since_ms - origin_ms) / 1000, 3), length_s))
+                since_ms = None
+    return sorted(outages, key=lambda outage: outage.at_s)
 
 
 def _activations(rows: pl.DataFrame, samples: pl.LazyFrame) -> list[Activation]:

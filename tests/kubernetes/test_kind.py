@@ -242,7 +242,7 @@ def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
 
 @pytest.fixture
 def readers(made: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What a reader of docs/openfaas.md has, by its name there: this cluster, a Service, a function and a study."""
+    """What a reader of docs/kubernetes.md has, by its name there: this cluster, a Service, a function and a study."""
     monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
     made.apply([knative_service("noop", {"max-scale": "2"})])
     (tmp_path / "ocr").mkdir()
@@ -251,7 +251,7 @@ def readers(made: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     stack, study = tmp_path / "cluster.yml", tmp_path / "my-study"
     stack.write_text(f"provider: {{name: openfaas}}\nfunctions: {{ocr: {{skip_build: true, image: '{OCR}'}}}}\n")
     study.mkdir()
-    (target,) = (block for block in blocks("openfaas.md", "yaml") if block.startswith("target: {kind: knative"))
+    (target,) = (block for block in blocks("kubernetes.md", "yaml") if block.startswith("target: {kind: knative"))
     (study / "study.yml").write_text(STUDY.format(target=target.replace("registry.example.com/noop:1", NOOP)))
     host = {"noop.default.example.com": f"noop.default.{manifests.DOMAIN}"}
     return {"staging": layout.CONTEXT, "cluster.yml": str(stack), "my-study": str(study), **host}
@@ -260,7 +260,7 @@ def readers(made: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
 def test_the_page_s_commands_for_a_cluster(run_sh: RunSh, readers: dict[str, str], tmp_path: Path) -> None:
     done = {}
     with docker.engine():
-        for number, line in enumerate(shown("openfaas.md", "console")):
+        for number, line in enumerate(shown("kubernetes.md", "console")):
             command = re.sub("|".join(readers), lambda found: readers[found[0]], line.removeprefix("sudo "))
             if command.startswith("docker"):
                 subprocess.run(shlex.split(command), cwd=tmp_path, check=True, capture_output=True)

@@ -115,6 +115,7 @@ def test_a_node_that_is_not_ready_is_why_its_replicas_are_not(cluster: Cluster) 
         objects.set_status(cluster, "pod", "echo-1", "nodes", objects.running())
         seen(lambda: observation.trouble(LABELS) is None)
         assert values(observation, "replica_ready")[-2:] == [0, 1]
+        assert values(observation, "node_ready") == [1, 0, 1]
         # Its first start is the only one.
         assert len(observation.activations()) == 1 and not rows(observation, "replica_ended")
     cluster.delete("node", "far")

@@ -125,11 +125,12 @@ class Cluster:
         return not self.lacking([(verb, resource)], namespace)
 
     def lacking(self, rights: Sequence[tuple[str, str]], namespace: str) -> list[tuple[str, str]]:
-        """Return which of some rights, verb and resource each, the kubeconfig's user has not."""
+        """Return which of some rights, verb and resource each (nodes/proxy: a part of it), the user has not."""
         reviews = []
         for verb, resource in rights:
-            name, _, group = resource.partition(".")
-            attributes = {"verb": verb, "resource": name, "group": group, "namespace": namespace}
+            whole, _, group = resource.partition(".")
+            name, _, part = whole.partition("/")
+            attributes = {"verb": verb, "resource": name, "subresource": part, "group": group, "namespace": namespace}
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
             reviews.append({**review, "spec": {"resourceAttributes": attributes}})
         # Who may do little may not read the schemas by which kubectl validates.

@@ -3,7 +3,7 @@
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -31,6 +31,7 @@ from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterErro
 from framestorm.platform.kubernetes.needs import NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
+from framestorm.platform.kubernetes.usage import Usage
 from framestorm.platform.quantities import Bytes, Cores, amount
 from framestorm.probe import why_unreached
 
@@ -129,6 +130,7 @@ class ClusterPlatform(Platform[S]):
         self._deployed: tuple[Object, ...] = ()
         self._claim: Claim | None = None
         self._observation: Observation | None = None
+        self._usage: Usage | None = None
 
     @classmethod
     def at(cls, url: str, site: Site, host: str = "") -> Self | None:
@@ -305,8 +307,12 @@ class ClusterPlatform(Platform[S]):
         if self._found is None:
             yield
             return
-        with closing(Observation(self.cluster, self._found.workload).begin()) as observation:
+        workload = self._found.workload
+        with closing(Observation(self.cluster, workload).begin()) as observation, ExitStack() as stack:
             self._observation = observation
+            if self.cluster.may("get", "nodes/proxy", ""):
+                usage = Usage(self.cluster, workload.function, workload.namespace, observation.pods_by_node)
+                self._usage = stack.enter_context(closing(usage.begin()))
             yield
 
     def trouble(self) -> str | None:
@@ -317,7 +323,8 @@ class ClusterPlatform(Platform[S]):
         return f"{workload.kind.plural} {workload.name} in namespace {workload.namespace} was deleted during the run"
 
     def metrics(self, start_ms: float, end_ms: float) -> list[Reading] | None:
-        return list(self._observation.readings(start_ms, end_ms)) if self._observation else None
+        sources = [each for each in (self._observation, self._usage) if each is not None]
+        return [row for each in sources for row in each.readings(start_ms, end_ms)] if sources else None
 
     def settings_as_text(self) -> dict[str, str]:
         texts = super().settings_as_text()

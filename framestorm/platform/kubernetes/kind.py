@@ -159,6 +159,8 @@ def _make(nodes: int) -> None:
         },
         "nodes": [{"role": role, "image": image} for role in ("control-plane", *("worker",) * (nodes - 1))],
     }
+    # What a machine left that went down with its cluster.
+    _delete()
     _kind("create", "cluster", "--config", "-", "--kubeconfig", str(KUBECONFIG), stdin=json.dumps(config))
     KUBECONFIG.chmod(0o600)
     address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
@@ -218,10 +220,14 @@ def _end() -> None:
     if engine.is_running():
         # What is left of it ends with the engine.
         with contextlib.suppress(FramestormError):
-            _kind("delete", "cluster", "--name", NAME, "--kubeconfig", str(KUBECONFIG))
+            _delete()
     store.stop()
     engine.stop()
     KUBECONFIG.unlink(missing_ok=True)
+
+
+def _delete() -> None:
+    _kind("delete", "cluster", "--name", NAME, "--kubeconfig", str(KUBECONFIG))
 
 
 def _kind(*words: str, stdin: str = "") -> None:

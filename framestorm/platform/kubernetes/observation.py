@@ -66,7 +66,8 @@ METRICS_OF = {
     watch.POD_AUTOSCALERS: ("autoscaler_wanted",),
     watch.SERVERLESS_SERVICES: ("activator_in_path",),
 }
-OF_POD = ("restarts", "replica_ready")
+# Those of each object of a kind, by its name.
+METRICS_OF_EACH = {watch.PODS: ("restarts", "replica_ready"), watch.NODES: ("node_ready",)}
 
 
 class Observation:
@@ -81,6 +82,8 @@ class Observation:
         self._items: dict[Kind, dict[str, Object]] = {}
         self._steps: dict[str, dict[str, float]] = {}
         self._ends: dict[tuple[str, float], End] = {}
+        # The nodes that had a pod at some time.
+        self._nodes: set[str] = set()
         self._blind: set[Kind] = set()
         self.watches: list[Watch] = []
         self._stack = ExitStack()
@@ -120,6 +123,14 @@ class Observation:
         """Return the objects of a kind as they are now."""
         with self._changed:
             return list(self._items.get(kind, {}).values())
+
+    def pods_by_node(self) -> dict[str, set[str]]:
+        """Return the names of the pods as they are now, by their node."""
+        by_node: dict[str, set[str]] = {}
+        for each in self.items(watch.PODS):
+            if node := each["spec"].get("nodeName"):
+                by_node.setdefault(node, set()).add(pod.name_of(each))
+        return by_node
 
     def item(self) -> Object | None:
         """Return the object that stands for the function; None if it is not there."""
@@ -182,6 +193,8 @@ class Observation:
                 items[uid] = change.item
             if change.kind == watch.PODS:
                 self._note_pods(change)
+            elif change.kind == watch.NODES:
+                self._note_nodes(change.at_ms)
             else:
                 for name in values_of(change.kind, change.item):
                     self._note_sum(name, change)
@@ -206,6 +219,14 @@ class Observation:
         set_value("restarts", change.at_ms, None if change.is_gone else pod.restarts(change.item), name)
         set_value("replica_ready", change.at_ms, None if change.is_gone else float(pod.is_ready(change.item)), name)
         set_value("replicas_lost", change.at_ms, len(self._ends))
+        if (node := change.item["spec"].get("nodeName")) and node not in self._nodes:
+            self._nodes.add(node)
+            self._note_nodes(change.at_ms)
+
+    def _note_nodes(self, at_ms: float) -> None:
+        for node in self._items.get(watch.NODES, {}).values():
+            if pod.name_of(node) in self._nodes:
+                self._timeline.set("node_ready", at_ms, float(pod.is_ready(node)), pod.name_of(node))
 
     def _note_end(self, end: End) -> None:
         """Note how a container ended, once: its pod goes on telling it, with the second but not its part."""
@@ -221,7 +242,6 @@ class Observation:
             self._blind.add(kind)
             for metric in METRICS_OF.get(kind, ()):
                 self._timeline.set(metric, at_ms, None)
-            pods = self._items.get(kind, {}).values() if kind == watch.PODS else ()
-            for name in map(pod.name_of, pods):
-                for metric in OF_POD:
+            for metric in METRICS_OF_EACH.get(kind, ()):
+                for name in map(pod.name_of, self._items.get(kind, {}).values()):
                     self._timeline.set(metric, at_ms, None, name)

@@ -90,8 +90,9 @@ def condition(item: Object, kind: str) -> Object | None:
     return next((each for each in conditions if each["type"] == kind), None)
 
 
-def is_ready(pod: Object) -> bool:
-    ready = condition(pod, "Ready")
+def is_ready(item: Object) -> bool:
+    """Return whether a pod, or a node, is ready."""
+    ready = condition(item, "Ready")
     return ready is not None and ready["status"] == "True"
 
 

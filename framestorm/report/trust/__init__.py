@@ -39,7 +39,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
     holds = {
         "overloaded": bool(found and found.signs and not found.generator),
         "saturated": any(machines.is_saturated(machine) for machine in summary.machines),
-        "replica_lost": any(function.lost for function in summary.functions),
+        "replica_lost": any(function.lost or function.node_outages for function in summary.functions),
         "replicas_short": any(function.short_s for function in summary.functions),
         **{kind: bool(sentences) for kind, sentences in by_kind if kind},
     }

@@ -66,6 +66,13 @@ def replicas(summary: Summary) -> list[str]:
                 f"{one.name} of {each.function} {why} ({one.reason}, exit status {one.exit_status}) "
                 f"{_since_start(summary, one.at_s)} after the start of the load: {lost}."
             )
+        sentences += [
+            f"Node {outage.node}, which had replicas of {each.function}, was not ready for "
+            f"{duration(outage.length_s * 1000)}, from {_since_start(summary, outage.at_s)} after the start of the "
+            "load on. A cluster notices that a node is gone only some 40 s later: its replicas may have answered "
+            "nothing since before then."
+            for outage in each.node_outages
+        ]
         for group in each.vanished:
             names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
             ends.append(

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from framestorm.model import units
 from framestorm.model.activation import Activation
 from framestorm.model.files import read
-from framestorm.model.summary import SCHEMA_FILE, EndedReplica, Summary, schema_text
+from framestorm.model.summary import SCHEMA_FILE, EndedReplica, NodeOutage, Summary, schema_text
 from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts
@@ -225,3 +225,12 @@ def test_starts_of_replicas_have_their_times_and_ends_their_reason(made: Path) -
     (sentence,) = machines.replicas(replace(summary, functions=[function]))
     assert "used more memory than its limit (OOMKilled, exit status 137)" in sentence
     assert sentence.endswith(f"2 {summary.unit}s in progress then failed.")
+
+
+def test_a_node_that_was_not_ready_is_named(made: Path) -> None:
+    outage = NodeOutage("n-1", at_s=load(made).load_start_s + 12.0, length_s=5.0)
+    summary = replace(load(made), functions=[function_of(node_outages=[outage])])
+    (sentence,) = machines.replicas(summary)
+    assert sentence.startswith(
+        "Node n-1, which had replicas of face-blur, was not ready for 5.00\xa0s, from 12.0\xa0s after the start"
+    )

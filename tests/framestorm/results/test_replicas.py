@@ -232,3 +232,39 @@ def test_a_long_run_stays_small(path: Path) -> None:
     assert len(series.x) <= MAX_BINS + 1
     ready = series.counts["face-blur"]["ready"]
     assert min(value for value in ready if value is not None) == 11, "a dip of six seconds is not averaged away"
+
+
+def test_what_is_read_seldom_lies_on_a_line(path: Path) -> None:
+    """As a kubelet measures: each replica every 12 s, at times of its own; together they use a core and a half."""
+    counts = [
+        f"{START_MS + 1000 * second},replicas_{what},face-blur,,2"
+        for second in range(61)
+        for what in ("wanted", "ready")
+    ]
+    use = [
+        f"{START_MS + 1000 * at_s},{metric},face-blur,{replica},{value}"
+        for replica, first_s, cores in (("k1-1", -4, 0.5), ("k1-2", 1, 1.0))
+        for at_s in range(first_s, 66, 12)
+        for metric, value in (("cpu_s", 100 + cores * at_s), ("memory_bytes", 1e6))
+    ]
+    path.write_text(HEADER + "\n".join((*counts, *use)) + "\n")
+    (row,), series = of_run(path, length_s=60)
+    assert row.throttled_mean is None and row.memory_max_bytes == 1e6
+    assert row.cores_max == pytest.approx(1.5)
+    assert series
+    first, second = series.use["cpu_cores"].lines
+    assert first.y[20:50] == [pytest.approx(0.5)] * 30 and second.y[20:50] == [pytest.approx(1.0)] * 30
+
+
+def test_a_cluster_tells_the_end_of_a_replica_itself(path: Path) -> None:
+    rows = [
+        f"{START_MS + 1000 * second},replicas_{what},face-blur,,1"
+        for second in range(31)
+        for what in ("wanted", "ready")
+    ]
+    rows += [f"{START_MS + 1000 * second},memory_bytes,face-blur,k1-1,1e6" for second in range(10)]
+    rows += [f"{START_MS + 1000 * second},replica_ready,face-blur,k1-1,1" for second in range(10)]
+    path.write_text(HEADER + "\n".join(rows) + "\n")
+    add_counters(path, (0, 0, 0), (20, 1, 0))
+    (row,), _ = of_run(path)
+    assert (row.lost, row.vanished) == (1, [])

@@ -3,7 +3,7 @@
 import polars as pl
 
 from framestorm.model.activation import Activation
-from framestorm.model.summary import EndedReplica
+from framestorm.model.summary import EndedReplica, NodeOutage
 from framestorm.results.starts import with_starts_and_ends
 from tests.framestorm.conftest import function_of
 
@@ -48,3 +48,22 @@ def test_an_end_counts_the_samples_in_progress_that_failed() -> None:
     under_way = samples((3000, 1500, False), (3500, 400, False), (3900, 300, True), (4100, 10, False))
     (function,) = with_starts_and_ends([function_of()], rows, under_way, ORIGIN_MS)
     assert function.ended == [EndedReplica("r-1", "OOMKilled", 137, at_s=3.0, failed=1)]
+
+
+def test_a_node_that_was_not_ready_has_its_times() -> None:
+    states = [
+        (1000, "n-1", 1),
+        (2000, "n-1", 0),
+        (5500, "n-1", 0),
+        (6000, "n-1", 1),
+        (1000, "n-2", 1),
+        (8000, "n-2", 0),
+    ]
+    rows = metrics(
+        *((time_ms, "node_ready", node, value) for time_ms, node, value in states), (9000, "node_ready", "n-2", 0)
+    )
+    (function,) = with_starts_and_ends([function_of()], rows, samples((1000, 1, True)), ORIGIN_MS)
+    assert function.node_outages == [
+        NodeOutage("n-1", at_s=1.0, length_s=4.0),
+        NodeOutage("n-2", at_s=7.0, length_s=1.0),
+    ]
