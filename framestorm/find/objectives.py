@@ -126,7 +126,7 @@ def _outcome(judgement: Judgement, summary: Summary) -> Outcome:
 def _margin(judgement: Judgement) -> float | None:
     """Return the logarithm of a time or a rate against its limit, above 0 where the objective is missed."""
     value, limit = judgement.value, judgement.limit
-    if judgement.metric in ("success", "errors") or value is None or value <= 0 or limit <= 0:
+    if judgement.metric in ("success", "errors", "goodput") or value is None or value <= 0 or limit <= 0:
         return None
     sign = 1 if judgement.op.startswith(">") else -1
     return sign * math.log(value / limit)
@@ -137,6 +137,10 @@ def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
     label = summary.labels.get(judgement.label)
     if label is None:
         return None
+    if judgement.metric == "goodput":
+        good = summary.goodput
+        share = good.share if good and judgement.unit == "%" else None
+        return Estimate(share, good.low, good.high) if good and share is not None else None
     if judgement.metric in ("success", "errors") and label.success is not None:
         low, high = label.success_low, label.success_high
         if judgement.metric == "success":

@@ -7,9 +7,10 @@ The series is `rtt` (the response time, which may be left out), `warm`, `cold`, 
 samples carry, by its full name (`first_token_ms`, `tokens`); `handler` and `model` need no `_ms`. A limit has the unit
 of the figure; that of a figure in ms may be left out. After a figure whose name ends in no unit, the label is needed.
 
-`asked`, `answered` (each with or without the word `rate`), `in_flight` and `dropped` are of the whole load, and have no
-label: `answered rate < 79/s`. The criterion `overload` is one word: the function did not keep up with a load that comes
-by a schedule. It is added to all others unless `--accept-overload` is given.
+`asked`, `answered` (each with or without the word `rate`), `in_flight`, `dropped` and `goodput` (a share or a rate) are
+of the whole load, and have no label: `answered rate < 79/s`, `goodput < 95 %`. The criterion `overload` is one word:
+the function did not keep up with a load that comes by a schedule. It is added to all others unless `--accept-overload`
+is given.
 
 A criterion names what must NOT hold: `p95 > 2 s` fails the run if the 95th percentile is above 2 s. One that
 cannot be judged (no samples; a timeout hides the figure) fails too and says why: missing data is never a pass.
@@ -48,7 +49,7 @@ USER_SERIES = ("duration",)
 USER_METRICS = {"success": "user_success", "n": "users"}
 SERIES = {"": RESPONSE, "rtt": RESPONSE, "duration": USER, **{name.removesuffix("_ms"): name for name in TIMES}}
 METRICS_HELP = "success, errors, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
-LOAD_METRICS_HELP = "asked rate, answered rate, in_flight, dropped"
+LOAD_METRICS_HELP = "asked rate, answered rate, in_flight, dropped, goodput"
 TIME_UNITS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
 # Of further figures, by their unit; those of none and others have no unit in a criterion either.
 FIGURE_UNITS = {
@@ -68,6 +69,7 @@ COUNT_UNITS = {
     "answered": {"/s": 1.0, "/min": 1 / 60},
     "in_flight": {"": 1.0},
     "dropped": {"": 1.0, "%": 0.01},
+    "goodput": {"%": 0.01, "/s": 1.0, "/min": 1 / 60},
 }
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -249,7 +251,7 @@ def _subject(words: Words, label: str, main_label: str) -> tuple[str, str]:
     if name in LOAD_METRICS:
         if label not in (ALL, main_label):
             raise words.error(word, f"'{name}' is of the whole load, not of a label: leave {quoted(label)} out")
-        if name in ("asked", "answered") and words.peek().text.lower() == "rate":
+        if name in ("asked", "answered", "goodput") and words.peek().text.lower() == "rate":
             words.take()
         return "", name
     if not _is_metric(name):

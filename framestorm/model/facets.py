@@ -23,6 +23,7 @@ description may end with facets, in square brackets and separated by semicolons:
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
+    objectives of a sample         what each sample has to meet: `ttft_ms < 500, itl_p99_ms < 50 ms`
     load in words                  arrivals over time, in place of rate_per_s, ramp_s and hold_s, or users over time, in
                                    place of users, ramp_s and hold_s: `10/s for 30 s, to 200/s in 2 min, pause 10 s`,
                                    `0 to 50 users in 1 min, 200 users for 10 s`
@@ -50,6 +51,7 @@ AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
 FIGURES, STATUSES = "JSON figures", "status codes such as 2xx,304 or 200-299"
 LOAD = "load in words"
+OBJECTIVES = "objectives of a sample"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 FILLED_IN, CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -60,7 +62,9 @@ _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _STATUS = r"(?:[1-5xX][0-9xX]{2}|[1-5][0-9]{2}-[1-5][0-9]{2})"
 _STATUSES = re.compile(rf" *{_STATUS} *(?:, *{_STATUS} *)*")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
-_OF_KIT = (VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, LOAD, TOTAL, EMBEDDED, FILLED_IN, CONSTANT)
+_OF_KIT = (
+    VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, LOAD, OBJECTIVES, TOTAL, EMBEDDED, FILLED_IN, CONSTANT,
+)  # fmt: skip
 _WORDS = {"text", URL, PROGRAM, *_OF_KIT}
 KIT_FACET = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
 # JMeter's fields have 31 bits, and its times are in ms.

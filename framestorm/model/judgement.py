@@ -7,6 +7,7 @@ from typing import Literal
 
 from framestorm.model import units
 from framestorm.model.criteria import EACH, OPERATORS, OVERLOAD, Criterion
+from framestorm.model.goodput import Goodput
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS, Metric, metric, quoted
 from framestorm.model.overload import Queue
 from framestorm.stats.estimate import AnyTimes, Estimate, EstimateBound
@@ -50,6 +51,7 @@ class LoadFigures:
     why: str = NO_SCHEDULE
     of_one: tuple[float, float] | None = None
     queue: Queue | None = None
+    goodput: Goodput | None = None
 
 
 @dataclass(frozen=True)
@@ -112,17 +114,33 @@ def _judge_load(criterion: Criterion, load: LoadFigures) -> Judgement:
         state: JudgedState = "failed" if load.is_overloaded else "passed"
         return judged(state, measured, float(load.is_overloaded), load.why if load.is_overloaded else "")
     value, about = _of_load(criterion, load), metric(LOAD_METRICS[criterion.metric])
+    if value is None and criterion.metric == "goodput":
+        why = _no_goodput(load)
+        return judged("unjudged", "not known", None, f"{why}, so it cannot be judged and counts as failed")
     if value is None:
         needs = criterion.metric in ("asked", "dropped")
         why = NO_SCHEDULE if needs and load.due is None else "there are too few samples"
         return judged("unjudged", "not known", None, f"{why}, so it cannot be judged and counts as failed")
     measured = units.percent(value) if criterion.unit == "%" else about.text(value)
+    if criterion.metric == "goodput" and criterion.unit != "%":
+        measured = units.rate(value)
     is_held = OPERATORS[criterion.op](value, criterion.limit)
     why = f"{criterion.text} is true: measured {measured}" if is_held else ""
     return judged("failed" if is_held else "passed", measured, value, why)
 
 
+def _no_goodput(load: LoadFigures) -> str:
+    if load.goodput is None:
+        return "no objectives are set: give them by -Jgoodput=, of a plan with this property"
+    if load.goodput.absent:
+        return f"no sample has {units.listed(load.goodput.absent)}"
+    return "there are too few samples"
+
+
 def _of_load(criterion: Criterion, load: LoadFigures) -> float | None:
+    if criterion.metric == "goodput":
+        goodput = load.goodput or Goodput("", 0)
+        return goodput.share if criterion.unit == "%" else goodput.per_s
     if criterion.metric == "dropped":
         if load.dropped is None or (criterion.unit == "%" and not load.due):
             return None

@@ -45,6 +45,7 @@ COUNT_METRICS = {"success": "success", "errors": "failed", "rate": "served_per_s
 # Those of the whole load; after a rate may stand the word `rate`.
 LOAD_METRICS = {
     "asked": "asked_per_s", "answered": "answered_per_s", "in_flight": "in_flight_max", "dropped": "dropped_arrivals",
+    "goodput": "goodput",
 }  # fmt: skip
 ALIASES = {"failures": "errors"}
 # The unit of a further figure or a derived metric follows from the end of its name.
@@ -206,6 +207,10 @@ CATALOGUE = (
            "samples without error, by a span as long as that of their starts, one median response time later", "lower"),
     Metric("in_flight_max", "", "requests in flight, peak", "most samples that were in flight at a time"),
     Metric("dropped_arrivals", "", "dropped arrivals", "arrivals that were due and never sent", "higher"),
+    Metric("goodput", "share", "goodput", "share of the samples that met every objective of the property goodput",
+           "lower", "n"),
+    Metric("good_per_s", "1/s", "rate of good samples", "samples that met every objective of the property goodput",
+           "lower"),
     Metric("total_s", "s", "total time", "from the first start to the last end", "higher"),
     Metric("workers_seen", "", "replicas that answered", "replicas that answered"),
     Metric("worker_share_max", "share", "largest share of a replica", "share of samples of the busiest replica"),

@@ -13,6 +13,7 @@ from framestorm.model.activation import Activation
 from framestorm.model.cause import FAILED_CHECK
 from framestorm.model.criteria import USER, USER_SERIES
 from framestorm.model.files import FORMAT, schema, write_text
+from framestorm.model.goodput import Goodput
 from framestorm.model.judgement import Judgement
 from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Record
@@ -526,6 +527,7 @@ class Summary:
     missing: what the run lost, each a reason why its verdict is partial.
     reached: what was sent of each schedule of the plan.
     against: how it compares with its baseline, None if it has none.
+    goodput: of the main samples, None if the plan has no objectives for each of them.
     calibration: what the platform's path adds, None if it was not measured.
     warnings: sentences on why figures cannot be trusted, the most serious first; doubts: the serious ones by kind.
     notes: sentences on what the figures are of, which are no reason to doubt them.
@@ -549,6 +551,7 @@ class Summary:
     files: list[RunFile]
     series: Series
     reached: list[Reached] = field(default_factory=list)
+    goodput: Goodput | None = None
     calibration: Calibration | None = None
     against: Against | None = None
     has_default_criteria: bool = False

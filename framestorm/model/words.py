@@ -17,7 +17,7 @@ _WORDS = {
     "n": "count samples requests iterations sample_count total",
     "in_flight": "inflight in-flight concurrency concurr vus active",
     "dropped": "dropped_iterations drops",
-    "answered rate": "served served_per_s goodput",
+    "answered rate": "served served_per_s",
     "asked rate": "target offered arrival_rate arrival-rate",
     "p95": "http_req_duration response_time responsetime rt elapsed duration",
     "latency_ms p95": "latency http_req_waiting ttfb",

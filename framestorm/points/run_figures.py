@@ -29,6 +29,7 @@ from framestorm.model.units import as_number
 from framestorm.points.derived import asked_metrics, derive, inputs
 from framestorm.points.folder import FAILED, StudyFolder
 from framestorm.points.results_csv import FigureValue, ResultRow, RunFigures
+from framestorm.results.goodput import read_goodput
 from framestorm.results.samples import Samples, read_samples
 from framestorm.results.table import known, rate_per_s, span_ms, sum_known
 from framestorm.stats.estimate import Estimate, EstimateBound
@@ -113,7 +114,8 @@ def _of_samples(
 ) -> tuple[dict[str, FigureValue], dict[str, EstimateBound]]:
     """Return what the samples of one label give alone."""
     times, bounds = _times(samples, asked)
-    return {**_counts(samples), **times, **_rates(samples, at_rate=summary.is_at_rate)}, bounds
+    goodput = _goodput(samples, summary)
+    return {**_counts(samples), **times, **_rates(samples, at_rate=summary.is_at_rate), **goodput}, bounds
 
 
 def _counts(samples: Samples) -> dict[str, FigureValue]:
@@ -200,6 +202,11 @@ def _rates(samples: Samples, *, at_rate: bool) -> dict[str, FigureValue]:
         # n starts have n - 1 intervals between them: dividing by these gives a steady rate exactly.
         rates["offered_per_s"] = (loaded.height - 1) / starts_s
     return rates
+
+
+def _goodput(samples: Samples, summary: Summary) -> dict[str, FigureValue]:
+    of_run = read_goodput(samples.kept.lazy(), summary.run.properties, at_rate=summary.is_at_rate)
+    return {"goodput": of_run.share, "good_per_s": of_run.per_s} if of_run else {}
 
 
 def _workers(samples: Samples, summary: Summary) -> dict[str, FigureValue]:

@@ -3,6 +3,7 @@
 from framestorm.model import cause, units
 from framestorm.model.activation import Activation
 from framestorm.model.criteria import ALL, USER
+from framestorm.model.goodput import Goodput
 from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
 from framestorm.model.summary import LabelSummary, Range, Summary, Times
@@ -46,6 +47,7 @@ def page_html(summary: Summary) -> str:
             "figure": figure_text,
             "interval": interval_text,
             "success_interval": _success_interval,
+            "goodput_interval": _goodput_interval,
             "of_figure": _of_figure,
             "cause": cause.describe,
             "as_label": as_label,
@@ -82,6 +84,8 @@ def _key_figures(summary: Summary) -> list[tuple[str, str, str]]:
         figures.append(("Users", units.count(summary.users.n), ""))
     if main.success is not None:
         figures.append(("Success rate", units.percent(main.success), _success_interval(main)))
+    if (goodput := summary.goodput) and goodput.share is not None:
+        figures.append(("Goodput", units.percent(goodput.share), _goodput_interval(goodput)))
     if rates.asked_per_s is not None:
         most = rates.asked_most_per_s or 0.0
         # With a ramp-up the mean is below the rate that people set.
@@ -137,6 +141,12 @@ def interval_text(figure: Estimate | None) -> str:
     if figure is None or figure.few:
         return ""
     return units.ends(*(None if end is None else units.duration(end) for end in (figure.low, figure.high)))
+
+
+def _goodput_interval(goodput: Goodput) -> str:
+    if goodput.low is None or goodput.high is None:
+        return ""
+    return units.ends(units.percent(goodput.low), units.percent(goodput.high))
 
 
 def _success_interval(label: LabelSummary) -> str:

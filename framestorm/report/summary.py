@@ -27,6 +27,7 @@ from framestorm.report.stopping import stop_judgements, stop_sentence
 from framestorm.results import hosts, reading, replicas, stalls, starts
 from framestorm.results.audit import read_audit
 from framestorm.results.calibration import read_calibration
+from framestorm.results.goodput import read_goodput
 from framestorm.results.jtl import read_threads
 from framestorm.results.scrapes import read_scrapes
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
@@ -97,6 +98,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     labels, groups, charted = _labels(judged_part, {criterion.label for criterion in parsed}, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
+    goodput = read_goodput(judged_part.samples, record.properties, at_rate=judged_part.is_at_rate)
     whole = groups[label]
     if record.judges_steady:
         whole = sample_group(samples, label, at_rate=results.is_at_rate)
@@ -111,7 +113,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     judgements = [
         *stop_judgements(record, label),
         *scraped_judgements(of_target, scrapes),
-        *(judge(one, groups, measured.figures) for one in each_of),
+        *(judge(one, groups, replace(measured.figures, goodput=goodput)) for one in each_of),
     ]
     missing = reading.missing(results)
     cut_ms = record.stopping_ms or results.log.stopped_ms or (record.ended_ms if record.state != "complete" else None)
@@ -157,6 +159,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             untimed=results.untimed,
             cut_transactions=dict(results.jtl.cut),
         ),
+        goodput=goodput,
         calibration=read_calibration(run_dir),
         reached=read_reached(record, results.started, cut_ms, results.log.dropped_of),
         files=run_files(run_dir),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from framestorm.errors import UsageError
 from framestorm.model import facets, form
+from framestorm.model.goodput import parse_objectives
 from framestorm.model.plan import Plan
 from framestorm.model.sample import is_figure_name, is_measured
 
@@ -43,6 +44,8 @@ def complete(
                 headers_of(properties[name])
         if facets.FIGURES in each.facets and properties.get(name):
             properties[name] = _figures(name, properties[name], plan.sample_variables)
+        if facets.OBJECTIVES in each.facets:
+            parse_objectives(properties.get(name, ""))
         if facets.PROGRAM in each.facets and properties.get(name):
             properties[name] = _program(name, properties[name], is_over_slaves)
         if is_for_gui:  # it can be set in the GUI

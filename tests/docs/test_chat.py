@@ -13,7 +13,7 @@ from tests.runs import RunSh
 from tests.stand_in import StandIn, serving
 
 SHORT = ("-Jusers=2", "-Jramp_s=0", "-Jhold_s=1")
-LOADS = (SHORT, SHORT, ("-Jload=2 users for 1 s",))
+LOADS = (SHORT, SHORT, ("-Jload=2 users for 1 s",), SHORT)
 
 
 def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,8 @@ def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path, monkeypatch: py
         words = command.replace("@prompts.jsonl", f"@{prompts}").partition(" -Jload=")[0]
         with serving(server=StandIn([events(sse(*pieces), pause_s=0.005)])) as server:
             words = words.replace("http://127.0.0.1:8000", server.origin).replace("-Jsleep_s=2", "-Jsleep_s=0.1")
-            done = run_sh(words, *load, out=str(number))
+            # On a busy machine gaps are longer.
+            done = run_sh(words.replace("< 500", "< 5000").replace("< 50'", "< 5000'"), *load, out=str(number))
         rows = done.rows("samples.csv")
         assert len(rows) == len(server.received) >= 2
         assert {(row["label"], row["ok"], row["tokens"], row["counted_by"]) for row in rows} == {
@@ -35,6 +36,9 @@ def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path, monkeypatch: py
         summary = done.json("summary.json")
         assert (summary["label"], summary["missing"], summary["verdict"]["word"]) == ("request", [], "pass")
         assert {"ttft", "itl_mean", "itl_p99", "itl_max", "tpot"} <= summary["labels"]["request"]["times"].keys()
+        if number == len(LOADS) - 1:
+            assert (summary["goodput"]["good"], summary["goodput"]["share"]) == (len(rows), 1)
+            assert summary["goodput"]["met"] == {"ttft_ms < 5000": len(rows), "itl_p99_ms < 5000": len(rows)}
         bodies = [json.loads(request.body) for request in server.received]
         check(number, bodies, [request.headers["Authorization"] for request in server.received])
         page = re.sub(r"<(script|style).*?</\1>", "", (done.folder / "index.html").read_text(), flags=re.DOTALL)
@@ -50,5 +54,5 @@ def check(number: int, bodies: list[dict[str, Any]], keys: list[str]) -> None:
     elif number == 1:
         assert {body["prompt"] for body in bodies} == {"one", "two"}
         assert set(keys) == {"Bearer s3cr3t-of-chat"}
-    else:
+    elif number == 2:
         assert [len(body["messages"]) for body in bodies].count(5) == len(bodies) / 3
