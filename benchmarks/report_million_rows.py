@@ -4,7 +4,7 @@ Makes what a run of face-blur users leaves (tree.xml, journal.jsonl and samples.
 a run of a plan with JMeter's HTTP sampler leaves (samples.jtl: requests), and one with 20 labels and a Transaction
 Controller (labels). Prints for each the wall time, CPU time and peak memory of a fresh process that builds the whole
 report (start of Python, summary, junit.xml and page included), the sizes of page and summary, and the ratio of the time
-to the plain reading of the same files' lines.
+to the plain reading of the same files' lines; and of a samples.jtl the time to make it a run first.
 """
 
 import json
@@ -32,6 +32,11 @@ USERS_AT_A_TIME = 50
 LABELS = 20
 TIMEOUT_MS = 25_000
 BUILD = "import sys; from pathlib import Path; from framestorm.report import build; build(Path(sys.argv[1]))"
+IMPORT = (
+    "import sys; from pathlib import Path; from framestorm.report import build; "
+    "from framestorm.results.imported import import_jtl; "
+    "import_jtl([Path(sys.argv[1])], Path(sys.argv[2])); build(Path(sys.argv[2]))"
+)
 READ = "import sys; sum(1 for path in sys.argv[1:] for _ in open(path, 'rb'))"
 # Not that of wait4, which is at least the peak of the process that started it.
 PEAK = "; print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
@@ -208,6 +213,9 @@ def main() -> None:
                 + ", ".join(f"{path} {size_mb:.1f} MB" for path, size_mb in sizes.items())
                 + f"; {build_s / read_s:.1f} times the plain reading of its lines ({read_s:.2f} s)"
             )
+            if len(raw) == 1:
+                import_s, cpu_s, _ = fresh(IMPORT, raw[0], folder / "imported")
+                print(f"{name}: the same as a JTL that is made a run: {import_s:.2f} s ({cpu_s:.2f} s of CPU)")
             shutil.rmtree(folder)
 
 

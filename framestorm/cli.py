@@ -9,7 +9,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -320,8 +320,9 @@ def _rebuild(words: Sequence[str]) -> int:
         epilog=f"{EXIT_STATUS}; of a study as in ./run.sh study --help",
     )
     parser.add_argument(
-        "run_dir", metavar="RUN", type=Path,
-        help="the folder of a run or a study, its name in dashboards/, or a results.jtl of any JMeter, in CSV or XML",
+        "runs", metavar="RUN", type=Path, nargs="+",
+        help="the folder of a run or a study, its name in dashboards/, or a results.jtl of any JMeter, in CSV or XML; "
+        "several JTLs are one run",
     )  # fmt: skip
     parser.add_argument(
         "-o", metavar="DIR", dest="out_dir", type=Path,
@@ -330,15 +331,19 @@ def _rebuild(words: Sequence[str]) -> int:
     _add_judgement(parser)
     options = parser.parse_args(list(words))
     _check_baseline(options)
-    if options.run_dir.is_file():
+    options.run_dir, *others = options.runs
+    if all(each.is_file() for each in options.runs):
         from framestorm.model import criteria
         from framestorm.results.imported import import_jtl
 
         out_dir = (options.out_dir or paths.new_dashboard(options.run_dir.stem)).absolute()
         for text in options.criteria:
             criteria.parse(text)
-        import_jtl(options.run_dir, out_dir, tuple(options.criteria), options.title)
-        return _report(out_dir, options)
+        import_jtl(options.runs, out_dir, tuple(options.criteria), options.title)
+        return _report(out_dir, options, has_dashboard=False)
+    if others:
+        word = next(each for each in options.runs if not each.is_file())
+        raise UsageError(f"{word} is not a file: several words are several JTLs of one run")
     if options.out_dir is not None:
         raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
@@ -568,8 +573,11 @@ def _options(options: argparse.Namespace, words: Sequence[str]) -> "RunOptions":
     return RunOptions.of(**vars(options), command=("./run.sh", *words))
 
 
-def _report(run_dir: Path, judgement: argparse.Namespace) -> int:
-    """Make the report of a run, and show its outcome; what `_add_judgement` adds replaces what the run says."""
+def _report(run_dir: Path, judgement: argparse.Namespace, *, has_dashboard: bool = True) -> int:
+    """Make the report of a run, and show its outcome; what `_add_judgement` adds replaces what the run says.
+
+    has_dashboard: JMeter's own is made too, which takes several times as long.
+    """
     from framestorm.model import files
     from framestorm.model.summary import Summary
     from framestorm.report import build, write_pages
@@ -577,8 +585,9 @@ def _report(run_dir: Path, judgement: argparse.Namespace) -> int:
     from framestorm.run.dashboard import dashboard_of
     from framestorm.setup import pieces as setup
 
-    setup.ensure(setup.FOR_A_RUN)  # for JMeter's dashboard
-    with dashboard_of(run_dir) as made:
+    if has_dashboard:
+        setup.ensure(setup.FOR_A_RUN)
+    with dashboard_of(run_dir) if has_dashboard else nullcontext() as made:
         build(
             run_dir,
             judgement.criteria or None,

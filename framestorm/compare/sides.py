@@ -240,7 +240,7 @@ def _find(word: str) -> Path | None:
 def _of_jtl(jtl: Path) -> Path:
     """Return the folder of a run made from a JTL."""
     folder = paths.new_dashboard(jtl.stem)
-    import_jtl(jtl, folder)
+    import_jtl([jtl], folder)
     build(folder)
     note(f"the report of {jtl} is {paths.shown(folder / 'index.html')}")
     return folder

@@ -1,43 +1,137 @@
-"""A JTL of any JMeter, made the folder of a run, so that it has the pages of one and can be compared."""
+"""JTLs of any JMeter, made the folder of a run, so that they have the pages of one and can be compared."""
 
 import shutil
-from pathlib import Path
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import polars as pl
 
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.files import write
 from framestorm.model.run import Record
+from framestorm.plain import note
 from framestorm.results import jtl_xml
-from framestorm.results.jtl_file import GZIP, open_jtl, unpacked
+from framestorm.results.jtl_file import GZIP, JtlFile, header, in_order, open_jtl, unpacked
+
+SAMPLES, XML = "samples.jtl", "samples.xml"
+# Half a row, which the report says to be left out: for a file that is cut off.
+HALF_ROW = "0,0"
+ZIP = b"PK\x03\x04"
+HOST = "Hostname"
 
 
-def import_jtl(jtl: Path, folder: Path, criteria: tuple[str, ...] = (), title: str | None = None) -> None:
-    """Make the folder of a run from a JTL, which stays as it is: its rows are copied, those of XML as CSV.
+class Source(NamedTuple):
+    """A JTL: its name as people know it, the host of its samples if they do not say it, and where its text is."""
+
+    name: str
+    host: str
+    path: Path
+
+
+def import_jtl(jtls: Sequence[Path], folder: Path, criteria: tuple[str, ...] = (), title: str | None = None) -> None:
+    """Make the folder of a run from JTLs, which stay as they are: their rows are copied, those of XML as CSV.
+
+    Several files, or those of a zip archive, are the parts of one run, such as those of load generators: where they
+    do not say the host of a sample, it is the name of the file.
 
     Raises:
-        UsageError: the folder exists, or nothing of the file can be read.
+        UsageError: the folder exists, or nothing of a file can be read.
     """
     if folder.exists():
         raise UsageError(f"{folder} exists; a report of a JTL overwrites nothing; choose another folder with -o")
     folder.mkdir(parents=True)
+    target = folder / SAMPLES
     try:
-        target = folder / "samples.jtl"
-        shutil.copyfile(jtl, target)
-        with target.open("rb") as file:
-            is_packed = file.read(2) == GZIP
-        if is_packed:
-            target.write_bytes(unpacked(target.read_bytes()))
-        if _is_xml(target):
-            source = target.replace(folder / "samples.xml")
-            jtl_xml.convert(source, target)
-        opened = open_jtl(target)
-        if isinstance(opened, str):
-            raise UsageError(f"{paths.shown(jtl)} is no JTL of JMeter: {opened.replace('samples.jtl', 'it')}")
-        record = Record(source=paths.shown(jtl.resolve()), has_journal=False, criteria=criteria, title=title)
-        write(folder / "run.json", record, indent=2)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            sources = list(_sources(jtls, Path(scratch)))
+            opened = [(source, _opened(source)) for source in sources]
+            if len(opened) > 1:
+                _write_together(opened, target)
+            else:
+                sources[0].path.replace(target)
+                if (xml := sources[0].path.with_suffix(".xml")).exists():
+                    xml.replace(folder / XML)
+        first, n = paths.shown(jtls[0].resolve()), len(jtls) - 1
+        source = f"{first} and {n} more" if n else first
+        write(
+            folder / "run.json",
+            Record(source=source, has_journal=False, criteria=criteria, title=title),
+            indent=2,
+        )
     except BaseException:
         shutil.rmtree(folder)
         raise
+
+
+def _sources(jtls: Sequence[Path], scratch: Path) -> Iterator[Source]:
+    """Yield each JTL, and each in an archive, as a copy in `scratch`: unpacked, and one in XML as CSV."""
+    number = 0
+    for jtl in jtls:
+        with jtl.open("rb") as file:
+            is_archive = file.read(len(ZIP)) == ZIP
+        for name, copy in _of_archive(jtl, scratch) if is_archive else [(jtl.name, None)]:
+            path = scratch / f"{number}.jtl"
+            number += 1
+            if copy is None:
+                shutil.copyfile(jtl, path)
+            else:
+                copy.replace(path)
+            with path.open("rb") as file:
+                is_packed = file.read(2) == GZIP
+            if is_packed:
+                path.write_bytes(unpacked(path.read_bytes()))
+            if _is_xml(path):
+                jtl_xml.convert(path.replace(path.with_suffix(".xml")), path)
+            shown = paths.shown(jtl)
+            yield Source(f"{name} in {shown}" if copy else shown, PurePosixPath(name).stem, path)
+
+
+def _of_archive(archive: Path, scratch: Path) -> Iterator[tuple[str, Path]]:
+    """Yield name and copy of each file of an archive.
+
+    Raises:
+        UsageError: it has none, or is damaged.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = [member for member in opened.infolist() if not member.is_dir()]
+            if not members:
+                raise UsageError(f"{paths.shown(archive)} is an archive without a file")
+            for member in members:
+                copy = scratch / "member"
+                with opened.open(member) as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+                yield member.filename, copy
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, or with a password
+        raise UsageError(f"{paths.shown(archive)} cannot be unpacked: {error}") from None
+
+
+def _opened(source: Source) -> JtlFile:
+    opened = open_jtl(source.path)
+    if isinstance(opened, str):
+        raise UsageError(f"{source.name} is no JTL of JMeter: {opened.replace(SAMPLES, 'it')}")
+    return opened
+
+
+def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> None:
+    """Write the rows of several JTLs as one, with the columns of all of them."""
+    columns = in_order(dict.fromkeys([name for _, jtl in opened for name in jtl.columns] + [HOST]))
+    parts = []
+    for sentence in dict.fromkeys(sentence for _, jtl in opened for sentence in jtl.assumed):
+        note(sentence.replace(SAMPLES, "the JTLs"))
+    for source, jtl in opened:
+        host = pl.lit(source.host)
+        of_host = pl.col(HOST).fill_null(host) if HOST in jtl.columns else host
+        parts.append(jtl.rows.with_columns(of_host.alias(HOST)))
+    with target.open("wb") as file:
+        file.write(header(columns).encode())
+        pl.concat(parts, how="diagonal").select(columns).sink_csv(file, include_header=False)
+        if any(jtl.problem for _, jtl in opened):
+            file.write(HALF_ROW.encode())
 
 
 def _is_xml(path: Path) -> bool:

@@ -29,9 +29,17 @@ _KNOWN = {name.lower(): name for name in ORDER}
 DELIMITERS = ",;\t|^~:"
 # As polars reads them; the first is the default of JMeter 2.
 TIME_FORMATS = (
+    "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z",
     "%Y/%m/%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%d/%m/%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S%.f", "%Y%m%d%H%M%S%.f", "%m/%d/%Y %H:%M:%S%.f",
 )  # fmt: skip
+# Epoch times in another unit than JMeter's ms: the unit, the first and the last that are taken for such (1990 to 2090),
+# and how many ms it is.
+EPOCHS = (
+    ("seconds", 0.63e9, 3.8e9, 1e3),
+    ("microseconds", 0.63e15, 3.8e15, 1e-3),
+    ("nanoseconds", 0.63e18, 3.8e18, 1e-6),
+)
 CHUNK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
@@ -121,10 +129,9 @@ def open_jtl(path: Path) -> JtlFile | str:
         return f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read"
     if "timeStamp" not in columns:
         raw = raw.with_columns(pl.lit(None, pl.String).alias("timeStamp"))
-    elif time_format := _time_format(raw):
-        time = pl.col("timeStamp").str.strptime(pl.Datetime("ms"), time_format, strict=False)
-        raw = raw.with_columns(time.dt.epoch("ms").cast(pl.String).alias("timeStamp"))
-        assumed.append("the times of samples.jtl have no time zone; they are taken as UTC")
+    elif first_time := _first_time(raw):
+        raw, words = _with_epoch_ms(raw, first_time)
+        assumed += words
     is_usual = is_itself and delimiter == "," and not renamed and not assumed and columns == in_order(columns)
     return JtlFile(raw, tuple(columns), problem, tuple(assumed), is_usual)
 
@@ -172,16 +179,37 @@ def _renamed(columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _time_format(raw: pl.LazyFrame) -> str | None:
-    """Return the format of times that are not epoch milliseconds; None if they are, or if it is not known."""
+def _first_time(raw: pl.LazyFrame) -> str | None:
     # Not by `first`, for which the whole file would be read.
     times = raw.select("timeStamp").drop_nulls().head(1).collect(engine="streaming")["timeStamp"]
-    first = times[0] if times.len() else None
-    if first is None or re.fullmatch(r"-?\d+", first):
-        return None
+    return str(times[0]) if times.len() else None
+
+
+def _with_epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.LazyFrame, list[str]]:
+    """Return the rows with their times in epoch ms, and what was assumed of them; the first says their form."""
+    text = pl.col("timeStamp")
+    if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
+        for unit, first, last, ms in EPOCHS:
+            if first <= float(first_time) <= last:
+                time_ms = (text.cast(pl.Float64, strict=False) * ms).round().cast(pl.Int64, strict=False)
+                said = f"the times of samples.jtl are taken as {unit} since 1970"
+                return raw.with_columns(time_ms.cast(pl.String).alias("timeStamp")), [said]
+        return raw, []
+    time_format = _time_format(first_time)
+    if time_format is None:
+        return raw, []
+    has_zone = time_format.endswith("z")
+    time = text.str.strptime(pl.Datetime("ms", "UTC" if has_zone else None), time_format, strict=False)
+    said = "the times of samples.jtl have no time zone; they are taken as UTC"
+    return raw.with_columns(time.dt.epoch("ms").cast(pl.String).alias("timeStamp")), [] if has_zone else [said]
+
+
+def _time_format(first: str) -> str | None:
+    """Return the format of a time of day; None if it is not known."""
     for each in TIME_FORMATS:
         try:
-            parsed = pl.Series([first]).str.strptime(pl.Datetime("ms"), each, strict=False)[0]
+            zone = "UTC" if each.endswith("z") else None
+            parsed = pl.Series([first]).str.strptime(pl.Datetime("ms", zone), each, strict=False)[0]
         except pl.exceptions.PolarsError:
             continue
         if isinstance(parsed, datetime):

@@ -2,6 +2,7 @@
 
 import gzip
 import xml.etree.ElementTree as ET
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from framestorm.report import build
 from framestorm.results.imported import import_jtl
 from framestorm.run import dashboard
 from framestorm.setup import pieces
+from tests.framestorm.results.conftest import START_MS
 from tests.framestorm.results.test_any_jtl import counts, jtl, rows_of
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
@@ -40,7 +42,7 @@ to contain ok</failureMessage></assertionResult></httpSample>
 
 def imported(folder: Path, content: bytes) -> Summary:
     (folder / "old.jtl").write_bytes(content)
-    import_jtl(folder / "old.jtl", folder / "run")
+    import_jtl([folder / "old.jtl"], folder / "run")
     build(folder / "run")
     return read(folder / "run" / "summary.json", Summary)
 
@@ -115,6 +117,121 @@ def test_two_jtls_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_jmeter_s_dashboard_is_made_of_a_jtl_in_another_form(tmp_path: Path) -> None:
     (tmp_path / "old.jtl").write_bytes(jtl(rows_of(), delimiter=";"))
-    import_jtl(tmp_path / "old.jtl", tmp_path / "run")
+    import_jtl([tmp_path / "old.jtl"], tmp_path / "run")
     dashboard.make_dashboard(tmp_path / "run")
     assert (tmp_path / "run" / "jmeter" / "index.html").exists()
+
+
+TAURUS = (
+    "timeStamp,elapsed,Latency,label,bytes,responseCode,responseMessage,allThreads,success\n"
+    "1700000000000,120,100,home,900,200,OK,2,true\n1700000000500,150,130,home,900,500,no,2,false\n"
+)
+AZURE = (
+    "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"
+    "grpThreads,allThreads,URL,Latency,IdleTime,Connect\n"
+    "1700000000100,80,home,200,OK,users 1-1,text,true,,900,80,5,5,http://a/,70,0,3\n"
+)
+
+
+def together(folder: Path, files: dict[str, bytes]) -> Summary:
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    import_jtl([folder / name for name in files], folder / "run")
+    build(folder / "run")
+    return read(folder / "run" / "summary.json", Summary)
+
+
+def test_other_tools_files_are_one_run(tmp_path: Path) -> None:
+    """Taurus' kpi.jtl, one of Azure Load Testing, and one in XML: each has the columns that it has."""
+    files = {"kpi.jtl": TAURUS.encode(), "engine1.csv": AZURE.encode(), "old.xml": XML.encode()}
+    summary = together(tmp_path, files)
+    assert counts(summary)["home"] == (4, 1)
+    assert {host.host: host.in_samples for host in summary.hosts} == {"kpi": 2, "engine1": 1, "old": 3}
+    assert summary.run.source == f"{tmp_path / 'kpi.jtl'} and 2 more"
+    assert not summary.missing
+
+
+def test_one_file_of_taurus_says_what_is_not_known(tmp_path: Path) -> None:
+    summary = imported(tmp_path, TAURUS.encode())
+    assert counts(summary) == {"home": (2, 1)}
+    assert summary.main.times["latency"].n == 1
+    assert {"sentBytes", "threadName", "Hostname", "Connect"} <= {*summary.facts.absent_columns}
+
+
+def test_an_archive_of_engines_is_one_run(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "csv.zip", "w") as archive:
+        archive.writestr("results/engine1_results.csv", AZURE)
+        archive.writestr("results/engine2_results.csv", AZURE.replace("80,home", "90,home"))
+    import_jtl([tmp_path / "csv.zip"], tmp_path / "run")
+    build(tmp_path / "run")
+    summary = read(tmp_path / "run" / "summary.json", Summary)
+    assert {host.host for host in summary.hosts} == {"engine1_results", "engine2_results"}
+    assert counts(summary) == {"home": (2, 0)}
+
+
+def test_a_part_that_is_cut_off_makes_the_run_partial(tmp_path: Path) -> None:
+    summary = together(tmp_path, {"a.csv": AZURE.encode(), "b.csv": (AZURE + AZURE.splitlines()[1][:30]).encode()})
+    assert counts(summary) == {"home": (2, 0)}
+    assert summary.missing[0] == "samples.jtl ends in the middle of a row; the row was left out"
+
+
+def test_a_part_that_is_no_jtl_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"notes\.txt is no JTL of JMeter"):
+        together(tmp_path, {"a.csv": AZURE.encode(), "notes.txt": b"hello"})
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 and no more", b"PK\x05\x06" + bytes(18)])
+def test_a_damaged_or_empty_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "csv.zip").write_bytes(content)
+    with pytest.raises(UsageError, match=r"cannot be unpacked|is no JTL of JMeter|is an archive without a file"):
+        import_jtl([tmp_path / "csv.zip"], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("time", "assumed"),
+    [
+        ("1700000000.250", "seconds since 1970"),
+        ("1700000000250000", "microseconds since 1970"),
+        ("1700000000250000000", "nanoseconds since 1970"),
+        ("2023-11-14T22:13:20.250Z", ""),
+        ("2023-11-15T00:13:20.250+02:00", ""),
+        ("2023-11-14 22:13:20.250", "taken as UTC"),
+    ],
+)
+def test_times_in_other_forms_are_read(tmp_path: Path, time: str, assumed: str) -> None:
+    summary = imported(tmp_path, TAURUS.replace("1700000000000", time).replace("1700000000500", time).encode())
+    assert summary.load is not None and summary.load.start_ms == 1_700_000_000_250
+    assert bool(summary.facts.assumed) == bool(assumed)
+    assert assumed in " ".join(summary.facts.assumed)
+
+
+def test_several_words_are_several_jtls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text(AZURE)
+    (tmp_path / "b.csv").write_text(AZURE)
+    words = ["report", str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "-o", str(tmp_path / "page")]
+    assert cli.main([*words, "--fail-if", "home p95 > 1 s"]) == 0
+    assert "on 2 samples" in capsys.readouterr().out
+    assert not (tmp_path / "page" / "jmeter").exists(), "JMeter's dashboard is made by ./run.sh report of the folder"
+    assert cli.main(["report", str(tmp_path / "a.csv"), str(tmp_path)]) == 2
+    assert "is not a file: several words are several JTLs" in capsys.readouterr().err
+
+
+def test_an_imported_run_has_a_baseline_and_a_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("framestorm.paths.DASHBOARDS", tmp_path / "dashboards")
+    (tmp_path / "dashboards").mkdir()
+    (tmp_path / "week").mkdir()
+    for day in (1, 2):
+        rows = rows_of(n=100, timeStamp=START_MS + day * 86_400_000)
+        (tmp_path / "results.jtl").write_bytes(jtl(rows))
+        out = str(tmp_path / "week" / f"day-{day}")
+        status = cli.main(
+            ["report", str(tmp_path / "results.jtl"), "-o", out, "--baseline", "last", "--fail-if", "n < 1"]
+        )
+        assert status == 0
+    assert "against the baseline day-1" in capsys.readouterr().out
+    assert cli.main(["history", str(tmp_path / "week")]) == 0
+    assert "results.jtl" in capsys.readouterr().out
