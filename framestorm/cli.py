@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.parser import AddCriteria, Parser, add_cluster
+from framestorm.parser import AddCriteria, AddSink, Parser, add_cluster
 from framestorm.plain import say, visible
 
 if TYPE_CHECKING:
@@ -142,9 +142,14 @@ def _run(words: Sequence[str]) -> int:
         help="measure before the load, for 10 s, what the parts of a cluster's path add, with the no-op of this image",
     )  # fmt: skip
     parser.add_argument(
-        "--influxdb", metavar="URL", dest="influxdb_url",
-        help="let JMeter's Backend Listener write to this InfluxDB during the run (a token: INFLUXDB_TOKEN)",
+        "--sink", metavar="KIND:URL", dest="sinks", action=AddSink, default=(),
+        help="send figures of each second and label during the run to an InfluxDB, to Prometheus' remote write or to "
+        "OpenTelemetry, as in prometheus:http://host:9090/api/v1/write (influxdb:URL, otlp:URL; secrets come from the "
+        "environment); may be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "--influxdb", metavar="URL", dest="sinks", action=AddSink, help="the same as --sink influxdb:URL"
+    )
     _add_judgement(parser)
     parser.add_argument(
         "--scrape", metavar="URL", action="append", default=[],

@@ -37,6 +37,8 @@ from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.run.output import check_output
 from framestorm.run.preparation import Prepared, check_criteria, prepare
 from framestorm.run.scrape import check_targets, scraping
+from framestorm.sinks.services import open_sinks
+from framestorm.sinks.sink import finish
 
 if TYPE_CHECKING:
     from framestorm.sinks.live_page import LivePage
@@ -124,13 +126,14 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
         stack.enter_context(scraping(run_dir, options.output.scrape))
+        services = open_sinks(options.output.sinks, run_dir.name, begun)
         if page is not None:
             page.begin(run_dir, plan.label)
-        view = LiveView(run_dir, plan.has_journal, plan.label, [page] if page is not None else [])
+        sinks = [*services, *([page] if page is not None else [])]
+        view = LiveView(run_dir, plan.has_journal, plan.label, sinks)
         with in_background(view.watch):
             reason, stopping_ms, decision = _watch(load, run_dir, interrupts, view)
-        if page is not None:
-            page.finish()
+        finish(sinks)
         reasons = [reason, *load.collect()]
         # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
         if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
@@ -150,6 +153,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
             decision=decision,
             hosts=load.hosts(),
             losses=load.losses(),
+            deliveries=tuple(each.delivery() for each in services),
             stopping_ms=stopping_ms,
             ended_ms=ended_ms,
             http2_only=http2.servers(run_dir, prepared.proxies),
@@ -222,6 +226,7 @@ def check(options: RunOptions) -> list[str]:
             lines.append(f"property: {name}={value}" + ("" if is_given else " (default)"))
     lines += [f"load: {load.name}: {words_of(load)}" for load in prepared.loads if not load.is_aside]
     lines += [f"scrape: {url}" for url in options.output.scrape]
+    lines += [f"sink: {sink.shown}" for sink in options.output.sinks]
     lines += [f"stop if: {text}" for text in options.output.stop_if]
     lines += [f"stop when: {text}" for text in options.output.stop_when]
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.settings.of_jmeter.items()]
@@ -260,8 +265,6 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
 
 
 def _check_for_slaves(what: What, where: Where, plan: Plan, hosts: Hosts) -> None:
-    if what.influxdb_url is not None:
-        raise UsageError("--influxdb works on one machine; for slaves add the Backend Listener to the plan in the GUI")
     if what.is_unpatched:
         raise UsageError("--unpatched works on one machine; JMeter's server on a slave starts with the patched classes")
     if where.whole_plan and plan.totals:

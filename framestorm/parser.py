@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from framestorm.errors import UsageError
 from framestorm.model import aliases
+from framestorm.model.sink import parse_sink
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,6 +66,16 @@ class AddCriteria(argparse.Action):
     ) -> None:
         texts = _lines(Path(values[1:])) if values.startswith("@") else [values]
         setattr(namespace, self.dest, [*getattr(namespace, self.dest), *texts])
+
+
+class AddSink(argparse.Action):
+    """Add a service of --sink; the option --KIND is short for --sink KIND:."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        kind = "" if option_string == "--sink" else option_string.removeprefix("--") + ":"
+        setattr(namespace, self.dest, (*getattr(namespace, self.dest), parse_sink(kind + values, option_string)))
 
 
 def _lines(path: Path) -> list[str]:

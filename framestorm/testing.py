@@ -21,8 +21,10 @@ from lab import base as lab_base
 from lab import container
 from lab import lifecycle as lab
 
-# A browser for the report, a screen and its tools for JMeter's GUI.
-TEST_PACKAGES = ("chromium", "imagemagick", "openssl", "x11-utils", "xdotool", "xvfb")
+# A browser for the report, a screen and its tools for JMeter's GUI, and what takes the figures of --sink.
+TEST_PACKAGES = (
+    "chromium", "imagemagick", "influxdb", "openssl", "prometheus", "x11-utils", "xdotool", "xvfb",
+)  # fmt: skip
 
 # Modules in Go with tests of their own.
 GO_MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]

@@ -18,6 +18,7 @@ from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.report.asked import read_users
+from framestorm.report.deliveries import delivery_notes
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
@@ -176,7 +177,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         ),
     )
     summary = trust.warned(summary, samples)
-    return replace(summary, notes=[*summary.notes, *scrape_notes(scrapes)])
+    return replace(summary, notes=[*summary.notes, *scrape_notes(scrapes), *delivery_notes(record.deliveries)])
 
 
 def _reached(users: InFlight | None) -> Curves:

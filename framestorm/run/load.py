@@ -26,7 +26,7 @@ from framestorm.model import plan as plans
 from framestorm.model.run import Host, Loss, Rmi, Role
 from framestorm.platform.base import Platform, Reading
 from framestorm.results.jmeter_log import read_log
-from framestorm.run import influxdb, jmeter, properties
+from framestorm.run import jmeter, properties
 from framestorm.run.options import What
 from framestorm.run.output import check_output
 from framestorm.run.preparation import Prepared, prepare
@@ -62,8 +62,6 @@ class LocalLoad:
         if name := settings.values.get("client_server"):
             self._clients = _Clients(name, run_dir)
             self._stack.enter_context(self._clients)
-        if what.influxdb_url:
-            plan = self._stack.enter_context(influxdb.with_listener(plan, what.influxdb_url))
         target = self._stack.enter_context(self._platform.serving(run_dir))
         self._has_target = bool(target)
         if self._clients is not None:

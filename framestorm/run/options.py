@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from framestorm import paths
 from framestorm.model.run import Undecided
+from framestorm.model.sink import SinkAddress
 from framestorm.platform.base import DEFAULT_PORT, PODS, Platform, Site
 
 DEFAULT_PLAN = paths.JMX / "face-blur.jmx"
@@ -30,7 +31,6 @@ class What:
     property_files: tuple[Path, ...] = ()
     jmeter_options: tuple[str, ...] = ()
     proxy_password: str | None = field(default=None, repr=False)
-    influxdb_url: str | None = None
     port: int = DEFAULT_PORT
     context: str | None = None
     ingress: str | None = None
@@ -94,7 +94,7 @@ HERE = Where()
 class Output:
     """What a run leaves, what it has to meet, and what ends it early; `command`: how people called it.
 
-    scrape: addresses of the target's own figures.
+    scrape: addresses of the target's own figures; sinks: services that are told of the run while it goes on.
     """
 
     run_dir: Path | None = None
@@ -103,6 +103,7 @@ class Output:
     title: str | None = None
     criteria: tuple[str, ...] = ()
     scrape: tuple[str, ...] = ()
+    sinks: tuple[SinkAddress, ...] = ()
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
     baseline: str | None = None

@@ -23,7 +23,7 @@ from framestorm.plain import note
 from framestorm.platform.base import Platform
 from framestorm.platform.embedded import Embedded, EmbeddedSettings
 from framestorm.probe import limits
-from framestorm.run import capacity, http2, influxdb, meaning, names, pacing
+from framestorm.run import capacity, http2, meaning, names, pacing
 from framestorm.run import settings as run_settings
 from framestorm.run.capacity import Demand
 from framestorm.run.needs import Address, Needs, look
@@ -96,8 +96,6 @@ def prepare(
     is_over_slaves, is_for_gui = where.is_over_slaves, what.is_for_gui
     settings = run_settings.read_settings(plan, what)
     proxies = read_proxies(what, settings, is_over_slaves=is_over_slaves)
-    if what.influxdb_url:
-        influxdb.check_address(what.influxdb_url)
     site = what.site(where)
     platform = find_platform(plan, settings.given, site, prepared=what.platform, function_url=function_url)
     if isinstance(platform, Embedded) and not platform.url:

@@ -51,7 +51,7 @@ class LivePage(Sink):
         self._lock = Lock()
         self._record, self._series = Record(), LiveSeries(Record(), "sample")
         self._glance: Glance | None = None
-        self._is_over = False
+        self._is_ended = False
         self._report: Path | None = None
         self._verdict: Verdict | None = None
         self._content = ""
@@ -84,11 +84,10 @@ class LivePage(Sink):
             self._glance = update.glance
             self._content = ""
 
-    def finish(self) -> None:
-        super().finish()
+    def end(self) -> None:
         with self._lock:
             self._series.finish()
-            self._is_over, self._content = True, ""
+            self._is_ended, self._content = True, ""
 
     def show_report(self, run_dir: Path) -> None:
         """Hand the run's page to whoever looks at this one, and wait until they have it."""
@@ -106,9 +105,14 @@ class LivePage(Sink):
         """Return what the page shows now, as JSON; made once for all who ask before something changes."""
         with self._lock:
             if not self._content:
-                where = str(self._report or "")
+                report = str(self._report or "")
                 self._content = live_json(
-                    self._record, self._series, self._glance, is_over=self._is_over, verdict=self._verdict, where=where
+                    self._record,
+                    self._series,
+                    self._glance,
+                    is_over=self._is_ended,
+                    verdict=self._verdict,
+                    where=report,
                 )
             return self._content
 

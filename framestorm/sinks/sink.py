@@ -6,6 +6,7 @@ A sink that is slow or gone costs the run nothing: what finds no room in its que
 import os
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from framestorm.results.interval import Interval
 MAX_WAITING = 120
 NICENESS = 10
 END_WITHIN_S = 3.0
+POLL_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -38,38 +40,62 @@ class Update:
 class Sink(ABC):
     """Takes the updates of one run.
 
-    n_missed: how many intervals it did not get.
+    n_intervals: how many there were; n_missed: how many of them it did not get.
     """
 
     def __init__(self) -> None:
+        self.n_intervals = 0
         self.n_missed = 0
-        self._waiting = queue.Queue[Update | None](MAX_WAITING)
+        self._is_over = threading.Event()
+        self._waiting = queue.Queue[Update](MAX_WAITING)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def put(self, update: Update) -> None:
         """Hand over an update, and wait for nothing."""
+        self.n_intervals += len(update.intervals)
         try:
             self._waiting.put_nowait(update)
         except queue.Full:
             self.n_missed += len(update.intervals)
 
     def finish(self) -> None:
-        """Take what waits, as far as that is soon done; after that nothing more comes."""
-        try:
-            self._waiting.put(None, timeout=END_WITHIN_S)
-        except queue.Full:
-            return
-        self._thread.join(END_WITHIN_S)
+        """Let the sink end once it has taken what waits; nothing more comes."""
+        self._is_over.set()
+
+    def wait(self, within_s: float) -> None:
+        """Wait until the sink has ended; what still waits then is missed."""
+        self._thread.join(within_s)
+        while not self._waiting.empty():
+            self.n_missed += len(self._waiting.get().intervals)
 
     @abstractmethod
     def take(self, update: Update) -> None:
         """Take an update, in the thread of the sink."""
 
+    def end(self) -> None:  # noqa: B027 - most have nothing left
+        """Do what is left to do after the last update, in the thread of the sink."""
+
     def _run(self) -> None:
         yield_cores()
-        while (update := self._waiting.get()) is not None:
+        while True:
+            try:
+                update = self._waiting.get(timeout=POLL_S)
+            except queue.Empty:
+                if self._is_over.is_set():
+                    break
+                continue
             self.take(update)
+        self.end()
+
+
+def finish(sinks: Sequence[Sink]) -> None:
+    """Let all sinks end, and wait for them together."""
+    for sink in sinks:
+        sink.finish()
+    deadline_s = time.monotonic() + END_WITHIN_S
+    for sink in sinks:
+        sink.wait(max(0.0, deadline_s - time.monotonic()))
 
 
 def yield_cores() -> None:

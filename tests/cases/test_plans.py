@@ -7,8 +7,6 @@ import pytest
 
 from framestorm import cli
 from framestorm.errors import UsageError
-from framestorm.model import plan as plans
-from framestorm.run import influxdb
 from framestorm.run.options import What
 from framestorm.run.preparation import prepare
 from tests.run import foreign
@@ -431,12 +429,6 @@ def test_a_property_without_a_default_is_asked_for(
     assert cli.main(["-t", str(plan), "--check", "-Jpath=a"]) == 0
     shown = capsys.readouterr()
     assert "property: path=a" in shown.out.splitlines() and "no default" not in shown.err
-
-
-def test_the_kit_s_listener_has_a_name_of_its_own(tmp_path: Path) -> None:
-    with influxdb.with_listener(CASES / "listener-named-InfluxDB.jmx", "http://h/write") as copy:
-        names = [each.get("testname") for each in plans.parse(copy).iter("BackendListener")]
-    assert names == ["InfluxDB", "InfluxDB 2"]
 
 
 def test_elements_that_fail_are_counted(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
 """Whole runs: real JMeter, real clients, the real function, as the pages' commands make them."""
 
 import shutil
-from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from tests.runs import RunSh
 from tests.stand_in import StartServer
@@ -69,21 +66,6 @@ def test_wrong_answers_are_failures_with_a_cause(run_sh: RunSh, stand_in: StartS
     statistics = done.json("jmeter/statistics.json")
     assert {label: statistics[label]["errorCount"] for label in ("user", "frame")} == {"user": 4, "frame": 4}
     assert (tmp_path / "new" / "copy.jtl").read_bytes() == (done.folder / "samples.jtl").read_bytes()
-
-
-def test_figures_reach_influxdb(run_sh: RunSh, stand_in: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By JMeter's Backend Listener, switched on for one run."""
-    monkeypatch.setenv("INFLUXDB_TOKEN", "a-token")
-    database, function = stand_in({"status": 204, "body": b""}), stand_in()
-    load = ("-t", "jmx/video-per-user.jmx", f"-Jurl={function.url}", "-Jverify_share=0", "-Jusers=2", "-Jframes=3")
-    address = "/api/v2/write?org=o&bucket=b"
-    done = run_sh(*load, "--influxdb", f"http://127.0.0.1:{database.server_port}{address}")
-    assert {(sent.path, sent.headers["Authorization"]) for sent in database.received} == {(address, "Token a-token")}
-    lines = [line for sent in database.received for line in sent.body.decode().splitlines()]
-    assert any(line.startswith("jmeter,") and "transaction=user" in line for line in lines)
-    assert any(line.startswith("events,") and "video-per-user started" in line for line in lines)
-    assert done.json("run.json")["plan"] == "jmx/video-per-user.jmx"
-    assert Counter(row["ok"] for row in done.rows("samples.csv")) == {"true": 6}
 
 
 def test_a_plan_made_in_jmeter_is_judged_by_label(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:

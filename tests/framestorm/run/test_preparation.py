@@ -10,7 +10,7 @@ import pytest
 from framestorm import endpoint, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
-from framestorm.run import influxdb, output, preparation, settings, target, video
+from framestorm.run import output, preparation, settings, target, video
 from framestorm.run import properties as java_properties
 from framestorm.run.options import Output, What, Where
 from framestorm.run.preparation import check_criteria, prepare
@@ -269,17 +269,6 @@ def test_what_is_there_already_is_refused_before_the_load(kind: str, tmp_path: P
         output.check_output(there, None, None)
     with pytest.raises(UsageError, match="there: the file exists"):
         output.check_output(tmp_path / "run", there, None)
-
-
-def test_a_listener_is_added_beside_the_plan_without_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JMeter finds a plan's scripts and data by paths relative to its folder: that is where the copy has to be."""
-    monkeypatch.setenv("INFLUXDB_TOKEN", "a-secret")
-    plan = tmp_path / "mine.jmx"
-    plan.write_bytes((paths.JMX / "face-blur.jmx").read_bytes())
-    with influxdb.with_listener(plan, "http://h:8086/write?db=jmeter") as copy:
-        assert copy.parent == plan.parent
-        assert "BackendListener" in copy.read_text() and "a-secret" not in copy.read_text()
-    assert list(tmp_path.iterdir()) == [plan] and "BackendListener" not in plan.read_text()
 
 
 def test_a_file_is_found_from_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from framestorm.model.run import Host, Loss, Record
 from framestorm.report.page import page_html
 from framestorm.results.interval import Interval, Key
 from framestorm.sinks.live_page import MAX_CONNECTIONS, LivePage
-from framestorm.sinks.sink import Update
+from framestorm.sinks.sink import Update, finish
 from tests.framestorm.conftest import CHROMIUM_FLAGS, summary_of
 
 BEGAN_S = 1_800_000_000.0
@@ -99,7 +99,7 @@ def test_the_page_follows_the_run_to_its_report_without_loading_again(page: Live
             page.put(update(second, samples=10 * second, label="request" if second < 8 else "search"))
             seen = asked
             ended.append(wait_until(lambda: asked > seen + 1, 60))  # noqa: B023 - called in this round only
-        page.finish()
+        finish([page])
         page.show_report(tmp_path)
 
     run = Thread(target=go_on)
@@ -145,7 +145,7 @@ def test_the_state_has_figures_charts_and_who_is_lost(page: LivePage) -> None:
     assert "Marked: vm-7 lost at 1 s" in main
     assert [figure["name"] for figure in state(page)["figures"]][:2] == ["overview", "response-time-over-time"]
     assert not state(page)["has_report"]
-    page.finish()
+    finish([page])
     assert "The load has ended. The report is being made." in state(page)["main"]
 
 

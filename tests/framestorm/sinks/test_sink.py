@@ -4,16 +4,9 @@ from threading import Event
 
 import pytest
 
-from framestorm.model.glance import Glance
-from framestorm.results.interval import Interval, Key
 from framestorm.sinks import sink
 from framestorm.sinks.sink import Sink, Update
-
-
-def update(second: int, n: int = 1) -> Update:
-    """What became known in a second: intervals of so many labels."""
-    intervals = [Interval(Key(second, f"label {number}", "sampler", ""), n=1) for number in range(n)]
-    return Update(second, intervals, 1, {}, (), Glance("", [], [], [], [], []))
+from tests.framestorm.sinks.updates import BEGAN_S, interval_of, update
 
 
 class Slow(Sink):
@@ -34,18 +27,18 @@ def test_a_sink_gets_each_update_in_order() -> None:
     quick.is_released.set()
     for second in range(sink.MAX_WAITING):
         quick.put(update(second))
-    quick.finish()
-    assert quick.seconds == list(range(sink.MAX_WAITING)) and quick.n_missed == 0
+    sink.finish([quick])
+    assert [each - BEGAN_S for each in quick.seconds] == list(range(sink.MAX_WAITING)) and quick.n_missed == 0
 
 
 def test_a_slow_sink_misses_intervals_which_are_counted() -> None:
     slow = Slow()
     # One that it works at, as many as may wait, and those without room, of 3 intervals each.
     for second in range(sink.MAX_WAITING + 11):
-        slow.put(update(second, n=3))
+        slow.put(update(second, *(interval_of(second, 5.0, label=label) for label in "abc")))
     assert slow.n_missed in {30, 33}  # its thread may not have taken the first one yet
     slow.is_released.set()
-    slow.finish()
+    sink.finish([slow])
     assert len(slow.seconds) == sink.MAX_WAITING + 11 - slow.n_missed // 3
 
 
@@ -53,11 +46,10 @@ def test_a_sink_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPa
     """Without a limit the test does not come to its end."""
     monkeypatch.setattr(sink, "END_WITHIN_S", 0.05)
     hanging, full = Slow(), Slow()
-    hanging.put(update(1))
+    hanging.put(update(1, interval_of(1, 5.0)))
     for second in range(sink.MAX_WAITING + 2):
         full.put(update(second))
-    hanging.finish()
-    full.finish()
+    sink.finish([hanging, full])
     assert hanging.seconds == full.seconds == []
     hanging.is_released.set()
     full.is_released.set()
