@@ -551,7 +551,7 @@ def _check_baseline(options: argparse.Namespace) -> None:
     if options.baseline is not None:
         from framestorm.compare import baseline
 
-        options.baseline = baseline.check(options.baseline, options.thresholds)
+        options.baseline = baseline.checked(options.baseline, options.thresholds)
     elif options.thresholds or options.undecided == "fail":
         raise UsageError("--threshold and --undecided are for a comparison: name the run to compare with by --baseline")
 

@@ -227,6 +227,7 @@ def check(options: RunOptions) -> list[str]:
     lines += [f"load: {load.name}: {words_of(load)}" for load in prepared.loads if not load.is_aside]
     lines += [f"scrape: {url}" for url in options.output.scrape]
     lines += [f"sink: {sink.shown}" for sink in options.output.sinks]
+    lines += [f"baseline: {options.output.baseline}"] if options.output.baseline else []
     lines += [f"stop if: {text}" for text in options.output.stop_if]
     lines += [f"stop when: {text}" for text in options.output.stop_when]
     lines += [f"property of JMeter: {name}={value}" for name, value in prepared.settings.of_jmeter.items()]

@@ -20,6 +20,7 @@ from framestorm.model.headline import Headline
 from framestorm.model.summary import Against, BaselineCheck, CheckState, ComparedFigure, Summary, Verdict
 
 FOLDER = "baseline"
+NOT_WORSE = "not worse than the baseline: "
 LAST, BEST, MAIN = "last", "best", "main"
 MAIN_BRANCHES = ("main", "master")
 EXIT_REGRESSION, EXIT_UNDECIDED = 3, 5
@@ -39,7 +40,7 @@ LACKING = {
 }
 
 
-def check(baseline: str, thresholds: Sequence[str]) -> str:
+def checked(baseline: str, thresholds: Sequence[str]) -> str:
     """Check before a run that its baseline is there, and that its thresholds are some; return where the baseline is.
 
     Raises:
@@ -64,14 +65,19 @@ def with_baseline(run_dir: Path, summary: Summary) -> Summary:
     The verdict fails if the run is worse than its baseline by more than a threshold, and that is significant.
     """
     asked, undecided = summary.run.baseline, summary.run.undecided
-    if asked is None or summary.verdict.word not in ("pass", "fail"):
+    if asked is None:
         return summary
+    if summary.verdict.word not in ("pass", "fail"):
+        text = f"{summary.verdict.text}; not compared with a baseline, because the run is not whole"
+        return replace(summary, verdict=replace(summary.verdict, text=text))
     folder = run_dir / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     try:
         against = _against(run_dir, asked, summary)
     except UsageError as error:  # a threshold of something that was not measured
-        against = Against(asked, None, str(error), checks=[BaselineCheck("can be judged", "failed", str(error))])
+        against = Against(
+            asked, None, str(error), checks=[BaselineCheck("the thresholds can be judged", "failed", str(error))]
+        )
     except FramestormError as error:
         against = _undecided(asked, str(error))
     return replace(summary, against=against, verdict=_verdict(summary.verdict, against, undecided == "fail"))
@@ -99,7 +105,7 @@ def _against(run_dir: Path, asked: str, summary: Summary) -> Against:
         baseline.name,
         _sentence(baseline.name, comparison),
         _figures(comparison),
-        [BaselineCheck(each.threshold, _state(each), _text(each)) for each in comparison.thresholds],
+        [BaselineCheck(NOT_WORSE + each.threshold, _state(each), _text(each)) for each in comparison.thresholds],
         f"{FOLDER}/index.html",
     )
 
@@ -138,7 +144,7 @@ def _figures(comparison: Comparison) -> list[ComparedFigure]:
 
 def _undecided(asked: str, why: str) -> Against:
     text = f"not compared (--baseline {asked}): {why}"
-    return Against(asked, None, text, checks=[BaselineCheck("there is a baseline", "undecided", text)])
+    return Against(asked, None, text, checks=[BaselineCheck("there is a run to compare with", "undecided", text)])
 
 
 def _chosen(run_dir: Path, asked: str) -> Path | None:

@@ -10,10 +10,11 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.files import FORMAT, FileError, parse
 from framestorm.model.headline import NOT_KNOWN, Headline, LoadKey
+from framestorm.model.run import Record
 from framestorm.model.summary import Summary, VerdictWord
 from framestorm.model.units import is_number
 from framestorm.plain import note
-from framestorm.report.load_words import load_in_words
+from framestorm.report.load_words import load_in_words, recorded_load_in_words
 from framestorm.stats.estimate import Estimate
 
 SUMMARY, RECORD = "summary.json", "run.json"
@@ -57,6 +58,8 @@ def read_headline(folder: Path) -> Headline:
     run, of_record = (_part(summary, "run"), "") if summary else _read(folder / RECORD)
     problem = "; ".join(each for each in (problem, of_record) if each)
     form = summary.get("format", FORMAT)
+    if not summary and run.get("state") == "running":
+        problem = f"it is still running, or it crashed; {problem}"
     if summary and form != FORMAT:
         problem = f"its report has format {form}, of another version of the kit"
     # A run of format 1 has one kind of samples, and these are its frames.
@@ -129,14 +132,18 @@ def _key(summary: Json, run: Json) -> LoadKey:
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
     settings = (f"{name}={value}" for name, value in sorted(given.items()) if name != _OF_TARGET)
-    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, properties), ", ".join(settings))
+    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, run), ", ".join(settings))
 
 
-def _load(summary: Json, properties: Json) -> str:
+def _load(summary: Json, run: Json) -> str:
     """Return the load in words; of a run whose format has changed, by the properties of the kit's own plans."""
+    form = {"format": FORMAT}
     try:
-        return load_in_words(parse(json.dumps(summary | {"format": FORMAT}), Summary)) or NOT_KNOWN
+        if summary:
+            return load_in_words(parse(json.dumps(summary | form), Summary)) or NOT_KNOWN
+        return recorded_load_in_words(parse(json.dumps(run | form), Record)) or NOT_KNOWN
     except FileError:
+        properties = _part(run, "properties")
         levels = ((_RATE, "{}/s"), (_USERS, "{} users"))
         words = next((words.format(properties[name]) for name, words in levels if properties.get(name)), NOT_KNOWN)
         return f"{words} for {properties[_HOLD]} s" if properties.get(_HOLD) and words != NOT_KNOWN else words

@@ -486,9 +486,9 @@ class ComparedFigure:
 
 @dataclass(frozen=True)
 class BaselineCheck:
-    """Whether a run is worse than its baseline by more than a threshold; text: the figure, and why in words."""
+    """One check of a run against its baseline, such as `not worse than the baseline: p95 10 %`; text: why, in words."""
 
-    threshold: str
+    name: str
     state: CheckState
     text: str
 

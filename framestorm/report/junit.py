@@ -60,7 +60,7 @@ def _against(check: BaselineCheck, summary: Summary) -> Case:
     """Return the test case of a threshold; an undecided one is skipped, or fails with `--undecided fail`."""
     is_failure = check.state == "failed" or (check.state == "undecided" and summary.run.undecided == "fail")
     return Case(
-        f"not worse than the baseline: {check.threshold}",
+        check.name,
         (check.state, check.text) if is_failure else None,
         skipped=check.text if check.state == "undecided" and not is_failure else None,
         output=check.text,

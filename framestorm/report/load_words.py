@@ -3,8 +3,11 @@
 from itertools import pairwise
 from typing import NamedTuple
 
+from framestorm.model.criteria import ALL
 from framestorm.model.load import Load
-from framestorm.model.series import Curves
+from framestorm.model.run import Record
+from framestorm.model.sample import noun
+from framestorm.model.series import Curves, Series
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, plural
 from framestorm.plain import as_label
@@ -25,11 +28,20 @@ class _Step(NamedTuple):
 
 def load_in_words(summary: Summary) -> str:
     """Return what the thread groups of the run were asked for; empty if the run does not say it."""
-    properties = summary.run.properties
+    return _in_words(summary.run, summary.unit, summary.series)
+
+
+def recorded_load_in_words(record: Record) -> str:
+    """Return the same of a run without a report."""
+    return _in_words(record, noun(record.label or ALL), Series())
+
+
+def _in_words(record: Record, unit: str, series: Series) -> str:
+    properties = record.properties
     if {"tasks", "workers"} <= properties.keys():
         return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
-    loads = [load for load in summary.run.loads if not (load.is_aside or load.is_timer)] or _of_series(summary)
-    timers = [load for load in summary.run.loads if load.is_timer and load.points]
+    loads = [load for load in record.loads if not (load.is_aside or load.is_timer)] or _of_series(series)
+    timers = [load for load in record.loads if load.is_timer and load.points]
     of_groups = []
     for load in loads[:MAX_GROUPS]:
         words = words_of(load)
@@ -39,18 +51,18 @@ def load_in_words(summary: Summary) -> str:
         of_groups.append(f"{as_label(load.name)}: {words}" if len(loads) > 1 else words)
     if len(loads) > MAX_GROUPS:
         of_groups.append(f"{plural(len(loads) - MAX_GROUPS, 'more thread group')}")
-    if not loads and summary.series.threads:
-        return f"up to {plural(summary.series.threads.most, 'user')}"
+    if not loads and series.threads:
+        return f"up to {plural(series.threads.most, 'user')}"
     sleep = properties.get("sleep_s", "0")
-    pause = f", a pause of {sleep} s before each {summary.unit}" if loads and sleep not in ("", "0") else ""
+    pause = f", a pause of {sleep} s before each {unit}" if loads and sleep not in ("", "0") else ""
     return "; ".join(of_groups) + pause
 
 
-def _of_series(summary: Summary) -> list[Load]:
+def _of_series(series: Series) -> list[Load]:
     """Of a run that was recorded without its loads: by the lines that its charts have for the kit's own plans."""
-    under_way = summary.series.threads or summary.series.in_flight
+    under_way = series.threads or series.in_flight
     curves: tuple[tuple[Curves, Load], ...] = (
-        (summary.series.asked_per_s, Load("", "", "arrivals")),
+        (series.asked_per_s, Load("", "", "arrivals")),
         (under_way.asked if under_way else {}, Load("", "", "users")),
     )
     return [Load("", "", load.model, curve=_from_zero(curve)) for curve, load in curves if curve]

@@ -49,7 +49,7 @@ def _against(against: Against | None) -> list[list[str]]:
     return [
         ["### Against the baseline"],
         _table(head, (list(map(_text, row)) for row in rows)),
-        [f"- {STATES.get(each.state, each.state)}: {_text(f'{each.threshold}: {each.text}')}" for each in shown],
+        [f"- {STATES.get(each.state, each.state)}: {_text(f'{each.name}: {each.text}')}" for each in shown],
     ]
 
 

@@ -111,7 +111,7 @@ def _against(summary: Summary) -> list[str]:
         [each.title, each.baseline, each.candidate, each.change, each.interval, each.claim] for each in against.figures
     ]
     shown = [each for each in against.checks if each.state != "passed"]
-    checks = [_line(f"{each.state}: not worse than the baseline: {each.threshold}: {each.text}") for each in shown]
+    checks = [_line(f"{each.state}: {each.name}: {each.text}") for each in shown]
     table = aligned([head, *([_line(cell) for cell in row] for row in rows)], texts=(0, 5))
     return [*table, *_some(checks, MAX_CRITERIA, "check")]
 

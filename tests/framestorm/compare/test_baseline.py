@@ -90,7 +90,7 @@ def test_last_best_and_main(make_day: MakeDay) -> None:
 
 def test_a_run_that_is_named_may_be_of_another_load(make_day: MakeDay) -> None:
     other = make_day(1, given={"users": "9"})
-    assert name_of(judged(make_day(2), baseline.check(str(other), ()))) == "day-1"
+    assert name_of(judged(make_day(2), baseline.checked(str(other), ()))) == "day-1"
 
 
 def test_runs_of_which_only_a_part_is_left_are_no_baseline(make_day: MakeDay) -> None:
@@ -104,7 +104,7 @@ def test_without_a_run_to_compare_with_undecided_decides(make_day: MakeDay) -> N
     summary = judged(folder, "last")
     assert (summary.verdict.word, summary.verdict.exit_status) == ("pass", 0)
     assert "not compared (--baseline last): no earlier complete run of the same plan" in summary.verdict.text
-    case = next(each for each in ET.parse(folder / "junit.xml").iter("testcase") if "baseline" in each.get("name", ""))  # noqa: S314
+    case = next(each for each in ET.parse(folder / "junit.xml").iter("testcase") if "compare" in each.get("name", ""))  # noqa: S314
     assert case.find("skipped") is not None
     summary = judged(folder, "last", undecided="fail")
     assert (summary.verdict.word, summary.verdict.exit_status) == ("fail", 5)
@@ -121,10 +121,11 @@ def test_a_partial_run_is_not_compared(make_day: MakeDay) -> None:
     make_day(1)
     summary = judged(make_day(2, state="stopped", reason="SIGINT was received"), "last")
     assert (summary.verdict.exit_status, summary.against) == (4, None)
+    assert summary.verdict.text.endswith("not compared with a baseline, because the run is not whole")
 
 
 def test_mistakes_are_found_before_the_run(make_day: MakeDay) -> None:
     with pytest.raises(UsageError, match="--baseline yesterday: expected last, best, main, or a run"):
-        baseline.check("yesterday", ())
+        baseline.checked("yesterday", ())
     with pytest.raises(UsageError, match="expected a metric, a number and %"):
-        baseline.check("last", ("p95",))
+        baseline.checked("last", ("p95",))

@@ -69,7 +69,7 @@ def test_a_run_without_a_report_has_what_its_record_says(make_run: MakeRun) -> N
     folder = make_run("unfinished", title="nightly")
     (folder / "summary.json").unlink()
     headline = read_headline(folder)
-    assert (headline.key.plan, headline.title, headline.started_ms) == ("requests.jmx", "nightly", START_MS)
+    assert (headline.key, headline.title, headline.started_ms) == (KEY, "nightly", START_MS)
     assert headline.problem.startswith("summary.json is missing: make it by ./run.sh report ")
 
 
