@@ -2,6 +2,7 @@
 
 import base64
 import http.client
+import ipaddress
 import socket
 import ssl
 import urllib.parse
@@ -44,6 +45,15 @@ def host_and_port(url: str) -> tuple[str, int]:
         )
     # As RFC 6874 writes the zone of an address: [fe80::1%25eth0].
     return parts.hostname.replace("%25", "%", 1), port or (443 if parts.scheme == "https" else 80)
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Return whether a URL leads to this machine's loopback."""
+    try:
+        host, _ = host_and_port(url)
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except (UsageError, ValueError):
+        return False
 
 
 def check_reachable(url: str, proxy: str = "", hosts: Sequence[str] = ()) -> None:

@@ -11,7 +11,8 @@ from framestorm import conductor, paths
 from framestorm.conductor import Interrupts
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import page
-from framestorm.find.objectives import criterion_of, needed_samples, probe_of
+from framestorm.find.objectives import criterion_of, needed_samples, probe_of, rung_of
+from framestorm.judge.ladder import Ladder
 from framestorm.judge.search import Search
 from framestorm.machine import now_ms
 from framestorm.model import files
@@ -44,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--slo", metavar="OBJECTIVE", dest="objectives", action="append", default=[],
         help="what has to hold: 'p95 < 500 ms', 'success >= 99.9 %%'; may be repeated (default: that the function "
-        "keeps up with the rate)",
+        "keeps up with the rate; over users its capacity is found, and how many users reach it)",
     )  # fmt: skip
     parser.add_argument("--at-least", metavar="N", type=float, help="fail unless this much is shown")
     parser.add_argument(
@@ -103,14 +104,15 @@ def search(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> 
         record = files.read(folder / FILE, SearchRecord)
         record = replace(record, state="searching", answer=None)
     else:
-        if not own.objectives and over.name == "users":
-            raise UsageError("a search over users needs an objective, such as --slo 'p95 < 500 ms'")
         folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"find-{plan.path.stem}")
         if folder.exists():
             raise UsageError(f"{folder} exists; choose a new folder with -o, or continue its search by --resume")
         record = SearchRecord(
             over, list(own.objectives), paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least
         )
+    if record.is_ladder and "ramp_s" in plan.settable:
+        # A ramp-up would be a part of each rate.
+        run = replace(run, what=replace(run.what, given={"ramp_s": "0", **run.what.given}))
     # Before there is a folder: a wrong option of a run is refused here, and leaves nothing.
     setup.ensure(pieces.of_run(run.what, run.where))
     conductor.check(_probe_options(run, over, over.low, lengths.at(over.low), folder / "probe-checked"))
@@ -179,8 +181,9 @@ class _Loop:
         self._write()
         return show(self._folder)
 
-    def _search(self) -> Search:
-        return Search(self._record.over, self._record.probes)
+    def _search(self) -> Search | Ladder:
+        kind = Ladder if self._record.is_ladder else Search
+        return kind(self._record.over, self._record.probes)
 
     def _write(self) -> None:
         files.write(self._folder / FILE, self._record, indent=1)
@@ -216,7 +219,7 @@ class _Loop:
                 f"the probe at {load:g} {state.state}: {state.reason}; "
                 f"continue by ./run.sh find --resume {paths.shown(self._folder)}"
             )
-        return probe_of(run_dir, load, length_s)
+        return (rung_of if self._record.is_ladder else probe_of)(run_dir, load, length_s)
 
 
 def show(folder: Path) -> int:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from framestorm.endpoint import is_on_this_machine
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria as grammar
 from framestorm.model import files
@@ -21,6 +22,7 @@ _SIGN = re.compile(r"(.*)(<=|>=|<|>)(.*)", re.DOTALL)
 # Below so many samples on the smaller side of a percentile, it says little.
 LEAST_BEYOND = 5
 LEAST_SAMPLES = 30
+LITTLE = 0.25  # of the machine's cores
 KEPT = 0.95  # of the rate that was sent, without an error
 
 
@@ -88,6 +90,37 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     )
 
 
+def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
+    """Return what a run says of the rate of answers, with its interval.
+
+    By Little's law as many users as there are wait for an answer or think, so the interval of the mean response time is
+    that of the rate too.
+
+    Raises:
+        FramestormError: nothing was answered without an error.
+    """
+    summary = files.read(run_dir / "summary.json", Summary)
+    rates, times = summary.facts.rates, summary.main.times.get("rtt")
+    if not rates.answered_per_s or times is None or times.mean is None:
+        raise FramestormError(f"at {load:g}, nothing was answered without an error; see {run_dir}/index.html")
+    mean, each_s = times.mean, load / rates.answered_per_s
+    # From one answer to the next of a user, if answers took as long as the ends of the interval say.
+    slow_s, fast_s = (
+        each_s + ((end if end is not None else mean.value) - mean.value) / 1000 for end in (mean.high, mean.low)
+    )
+    return Probe(
+        load,
+        run_dir.name,
+        [],
+        length_s,
+        answered_per_s=rates.answered_per_s,
+        in_flight=rates.in_flight,
+        generator=_blame(summary, is_missed=True),
+        answered_low=load / slow_s,
+        answered_high=load / fast_s,
+    )
+
+
 def _blame(summary: Summary, *, is_missed: bool) -> str:
     """Return why a probe says nothing about the function, because of the load generator; empty if it does."""
     overload, doubts = summary.facts.overload, summary.doubts
@@ -97,9 +130,18 @@ def _blame(summary: Summary, *, is_missed: bool) -> str:
     if "not_offered" in doubts and not has_signs:
         return "the load generator did not make this load"
     # One that sends in time is not to blame for a function that falls behind, on however busy a machine.
-    if is_missed and "saturated" in doubts and not has_signs:
+    if is_missed and "saturated" in doubts and not has_signs and not _is_by_the_function(summary):
         return "the machine that makes the load was saturated"
     return ""
+
+
+def _is_by_the_function(summary: Summary) -> bool:
+    """Return whether the function is on the machine that makes the load, which takes little of it."""
+    target = summary.run.target
+    if target is None or target.url is None or not is_on_this_machine(target.url):
+        return False
+    generators = [each for each in summary.machines if each.part == "generator"]
+    return bool(generators) and all(each.cores_mean < LITTLE * (each.cores or 0) for each in generators)
 
 
 def objective_of(criterion: Criterion) -> str:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 from framestorm.model import units
 from framestorm.model.files import write_text
-from framestorm.model.search import LoadRange, Probe, SearchRecord
+from framestorm.model.search import Highest, LoadRange, Probe, SearchRecord
 from framestorm.report.document import render
 from framestorm.report.figure import BAD, MAIN, QUIET, Chart, axis_title, dots, line
 from framestorm.report.junit import Case, suite_xml
+from framestorm.stats.estimate import Estimate
 
 GOOD = "var(--good)"
 
@@ -23,9 +24,17 @@ def amount(load: float, over: LoadRange) -> str:
 
 def probe_line(number: int, probe: Probe, over: LoadRange) -> str:
     """Return one probe as a line of a terminal."""
+    if not probe.outcomes:
+        return f"[{number}] {amount(probe.load, over)}: {_rate_of(probe)}"
     result = "passed" if probe.passed else "generator" if probe.generator else "failed"
     measured = "; ".join(f"{each.objective}: {each.measured}" for each in probe.outcomes)
     return f"[{number}] {amount(probe.load, over)}: {result}, {probe.generator or measured}"
+
+
+def _rate_of(probe: Probe) -> str:
+    """Return the rate of answers of a probe without objectives, and what may have limited it."""
+    rate = f"{units.rate(probe.answered_per_s or 0)} answered"
+    return f"{rate}; {probe.generator}" if probe.generator else rate
 
 
 def is_shown(record: SearchRecord) -> bool:
@@ -57,7 +66,9 @@ def sentence(record: SearchRecord) -> str:
             "Begin the range at a lower load."
         )
     highest = amount(answer.highest, over)
-    if answer.word == "at_least":
+    if answer.capacity is not None:
+        text = _sentence_of_ladder(answer, answer.capacity, over)
+    elif answer.word == "at_least":
         text = f"At least {highest}: {answer.why}."
     else:
         first_fail = amount(answer.first_fail or 0, over)
@@ -74,6 +85,18 @@ def sentence(record: SearchRecord) -> str:
     if record.at_least is not None and not is_shown(record):
         text += f" That {amount(record.at_least, over)} are carried is not shown."
     return text
+
+
+def _sentence_of_ladder(answer: Highest, capacity: Estimate, over: LoadRange) -> str:
+    rate, low, high = map(units.rate, (capacity.value, capacity.low or 0.0, capacity.high or 0.0))
+    if answer.word == "at_least":
+        return f"It answers at least {rate}, with {amount(answer.highest or 0, over)}: {answer.why}."
+    ends = "" if answer.interval is None else " ({:g} to {:g})".format(*answer.interval)
+    reached = f"from {amount(answer.highest or 0, over)}{ends} on"
+    text = f"It answers at most {rate} (95 % confidence interval {low} to {high}), {reached}: "
+    if answer.falls_to is not None:
+        return f"{text}with the most users that were tried, the rate falls to {units.rate(answer.falls_to)}."
+    return f"{text}more users wait longer, and get no more answers."
 
 
 def write(folder: Path, record: SearchRecord) -> None:
@@ -120,6 +143,13 @@ def _charts(record: SearchRecord) -> list[Chart]:
         if all(each.asked_per_s is not None for each in known):
             traces.append(line(loads, [each.asked_per_s for each in known], "asked", QUIET, dash="dot"))
         caption = "Answers without an error per second, at each load that was tried."
+        if record.answer is not None and (capacity := record.answer.capacity) is not None:
+            lowest = known[0]
+            slope = (lowest.answered_per_s or 0.0) / lowest.load
+            ends = [lowest.load, capacity.value / slope, max(loads)]
+            bounds = [min(slope * load, capacity.value) for load in ends]
+            traces.append(line(ends, bounds, "bound", QUIET, dash="dot"))
+            caption += " The bound rises as at the lowest load, where no request waits for another, up to the capacity."
         charts.append(Chart("answered", "Answered rate", caption, traces, axis_title(name), axis_title("per second")))
     objectives = dict.fromkeys(o.objective for each in probes for o in each.outcomes if o.value is not None)
     for number, objective in enumerate(objectives):

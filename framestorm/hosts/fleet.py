@@ -118,7 +118,8 @@ class Fleet:
         for member, part in zip(self.slaves, parts, strict=True):
             member.share = part
             if part.get("users") == "0":
-                self._left_out.append(f"{member.host.name} was left out: there are fewer users than slaves")
+                # The others make the whole load.
+                note(f"{member.host.name} takes no part: there are fewer users than slaves")
                 member.close()
         self.slaves = [member for member in self.slaves if member.share.get("users") != "0"]
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm.model.files import FORMAT
+from framestorm.stats.estimate import Estimate
 
 SearchState = Literal["searching", "stopped", "complete"]
 # found: between `highest` and `first_fail`; at_least: the range ended, or the load generator was the bottleneck.
@@ -46,7 +47,8 @@ class Outcome:
 class Probe:
     """One run of a search, in the folder `run`.
 
-    asked_per_s, answered_per_s: None if they are not known.
+    asked_per_s, answered_per_s: None if they are not known; answered_low, answered_high: the ends of the 95 % interval
+        of the latter, where it was asked for.
     generator: why the load generator did not make this load, empty if it did.
     """
 
@@ -58,6 +60,8 @@ class Probe:
     answered_per_s: float | None = None
     in_flight: int | None = None
     generator: str = ""
+    answered_low: float | None = None
+    answered_high: float | None = None
 
     @property
     def passed(self) -> bool:
@@ -89,6 +93,8 @@ class Highest:
     binding: the objective that the first failing load missed; is_cliff: its figure more than doubled from one to the
         other, None if it has none.
     why: why the answer is only a lower bound, empty if it is none.
+    capacity: without objectives, the highest rate of answers; `highest` is then the number of users from which on it is
+        reached, and `falls_to` the lower rate of the most users that were tried, None if it stays.
     """
 
     word: AnswerWord
@@ -100,6 +106,8 @@ class Highest:
     is_cliff: bool | None = None
     why: str = ""
     interval: tuple[float, float] | None = None
+    capacity: Estimate | None = None
+    falls_to: float | None = None
 
 
 @dataclass(frozen=True)
@@ -121,3 +129,8 @@ class SearchRecord:
     ended_ms: float | None = None
     text: str = ""
     format: int = field(default=FORMAT, kw_only=True)
+
+    @property
+    def is_ladder(self) -> bool:
+        """Whether the capacity itself is sought, by users who wait for their answers."""
+        return self.over.name == "users" and not self.objectives

@@ -94,7 +94,7 @@ def test_finding_a_rate(run_sh: RunSh, url: str) -> None:
         (run_sh.folder / name / "study.yml").write_text(text.replace("http://127.0.0.1:8080/", url))
         runs = 24 if name == "payloads" else 12
         assert f"{runs} runs" in run_sh("study", str(run_sh.folder / name), "--dry-run", out="").stdout
-    rate, search, staircase, at_random, users, ramp, spike = (
+    rate, search, ladder, staircase, at_random, users, ramp, spike = (
         command.replace("http://127.0.0.1:8080/", url) for command in shown("finding-a-rate.md")
     )
     run_sh(rate.replace("200 ms", "20 s"), "-Jrate_per_s=10", "-Jhold_s=2", out="rate")
@@ -102,6 +102,10 @@ def test_finding_a_rate(run_sh: RunSh, url: str) -> None:
     found = run_sh(search.replace("200 ms", "20 s"), *short, out="find", status=(0, 3)).json("find.json")
     assert found["state"] == "complete"
     assert len(found["objectives"]) == 2
+    capacity = run_sh(ladder, "--over", "users=1..2", "--probe-s", "1", out="ladder").json("find.json")["answer"][
+        "capacity"
+    ]
+    assert capacity["value"] > 0
     checked = run_sh(staircase, "--check", out="staircase-checked").stdout
     assert "load: arrivals: 10/s for 5 s, to 60/s in 10 s, 60/s for 5 s, 10/s for 5 s\n" in checked
     checked = run_sh(users, "--check", out="users-checked").stdout

@@ -60,6 +60,16 @@ def test_a_known_capacity_is_found(run_sh: RunSh, one_at_a_time: str) -> None:
     assert resumed["state"] == "complete"
 
 
+def test_a_capacity_is_found_with_the_users_that_reach_it(run_sh: RunSh, one_at_a_time: str) -> None:
+    plan = ("-t", "jmx/requests.jmx", "-Jmethod=GET", f"-Jurl={one_at_a_time}")
+    done = run_sh("find", "--over", "users=1..8", "--probe-s", "2", "--drain-s", "0", *plan, out="ladder")
+    record = done.json("find.json")
+    assert [probe["load"] for probe in record["probes"]][:3] == [1, 2, 4]
+    assert (record["answer"]["word"], record["answer"]["highest"]) == ("found", 1)
+    assert record["answer"]["capacity"]["value"] == pytest.approx(10, rel=0.15)
+    assert "It answers at most" in done.text("index.html")
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -1,16 +1,19 @@
 """Objectives of a search as criteria of its runs, and what a run says of them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
-from framestorm.find.objectives import KEEPS_UP, criterion_of, needed_samples, opposite, probe_of
+from framestorm.find.objectives import KEEPS_UP, criterion_of, needed_samples, opposite, probe_of, rung_of
 from framestorm.model import criteria, files
 from framestorm.model.judgement import JudgedState, Judgement
 from framestorm.model.overload import Overload, Rates
-from framestorm.model.summary import Facts
+from framestorm.model.run import Record, Target
+from framestorm.model.summary import Facts, Machine, Times
+from framestorm.stats.estimate import Estimate
 from tests.framestorm.conftest import summary_of
 
 
@@ -82,6 +85,35 @@ def test_a_saturated_machine_that_sent_in_time_is_not_to_blame_for_a_backlog(tmp
 def test_a_missed_time_on_a_saturated_machine_says_nothing_of_the_function(tmp_path: Path) -> None:
     assert probed(tmp_path, judged("p95 >= 1 s", "failed"), doubts=["saturated"]).generator
     assert probed(tmp_path, judged("p95 >= 1 s", "passed"), doubts=["saturated"]).passed
+
+
+@pytest.mark.parametrize(
+    ("url", "cores", "blamed"),
+    [
+        ("http://127.0.0.1:8080/", 0.1, False),
+        ("http://[::1]:8080/", 0.1, False),
+        ("http://127.0.0.1:8080/", 1.0, True),
+        ("http://198.18.0.3:8080/", 0.1, True),
+    ],
+)
+def test_a_machine_that_the_function_itself_fills_is_the_functions(
+    tmp_path: Path, url: str, cores: float, blamed: bool
+) -> None:
+    generator = Machine("vm", "generator", 2, cores, cores, 1e6, None, None)
+    run = Record(target=Target("url", url))
+    probe = probed(tmp_path, judged("p95 >= 1 s", "failed"), doubts=["saturated"], machines=[generator], run=run)
+    assert bool(probe.generator) == blamed
+
+
+def test_a_rung_has_its_rate_with_the_interval_of_the_mean_time(tmp_path: Path) -> None:
+    """Two users wait 90 to 110 ms of 200 ms from one answer to the next: the other 100 ms they think."""
+    mean = Estimate(100.0, 90.0, 110.0)
+    summary = summary_of(100, facts=Facts(0, 0, None, rates=Rates(answered_per_s=10)))
+    main = replace(summary.main, times={"rtt": Times(100, 0, mean, None, None, None, None, None, None)})
+    files.write(tmp_path / "summary.json", replace(summary, labels={summary.label: main}))
+    rung = rung_of(tmp_path, 2, 5)
+    assert (rung.answered_per_s, rung.answered_low, rung.answered_high) == (10, 2 / 0.21, 2 / 0.19)
+    assert rung.passed
 
 
 def test_a_load_that_was_not_made_is_no_pass(tmp_path: Path) -> None:
