@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ class Source(NamedTuple):
     name: str
     host: str
     path: Path
+    is_of_archive: bool
 
 
 def import_jtl(jtls: Sequence[Path], folder: Path, criteria: tuple[str, ...] = (), title: str | None = None) -> None:
@@ -47,13 +48,13 @@ def import_jtl(jtls: Sequence[Path], folder: Path, criteria: tuple[str, ...] = (
     target = folder / SAMPLES
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            sources = list(_sources(jtls, Path(scratch)))
-            opened = [(source, _opened(source)) for source in sources]
+            opened = list(_opened(_sources(jtls, Path(scratch))))
             if len(opened) > 1:
                 _write_together(opened, target)
             else:
-                sources[0].path.replace(target)
-                if (xml := sources[0].path.with_suffix(".xml")).exists():
+                path = opened[0][0].path
+                path.replace(target)
+                if (xml := path.with_suffix(".xml")).exists():
                     xml.replace(folder / XML)
         first, n = paths.shown(jtls[0].resolve()), len(jtls) - 1
         source = f"{first} and {n} more" if n else first
@@ -87,7 +88,7 @@ def _sources(jtls: Sequence[Path], scratch: Path) -> Iterator[Source]:
             if _is_xml(path):
                 jtl_xml.convert(path.replace(path.with_suffix(".xml")), path)
             shown = paths.shown(jtl)
-            yield Source(f"{name} in {shown}" if copy else shown, PurePosixPath(name).stem, path)
+            yield Source(f"{name} in {shown}" if copy else shown, PurePosixPath(name).stem, path, is_archive)
 
 
 def _of_archive(archive: Path, scratch: Path) -> Iterator[tuple[str, Path]]:
@@ -110,11 +111,25 @@ def _of_archive(archive: Path, scratch: Path) -> Iterator[tuple[str, Path]]:
         raise UsageError(f"{paths.shown(archive)} cannot be unpacked: {error}") from None
 
 
-def _opened(source: Source) -> JtlFile:
-    opened = open_jtl(source.path)
-    if isinstance(opened, str):
-        raise UsageError(f"{source.name} is no JTL of JMeter: {opened.replace(SAMPLES, 'it')}")
-    return opened
+def _opened(sources: Iterable[Source]) -> Iterator[tuple[Source, JtlFile]]:
+    """Yield the JTLs that can be read; an archive may have other files too, which are named on the terminal.
+
+    Raises:
+        UsageError: a file that was given is none, or there is none at all.
+    """
+    problem, is_any = "", False
+    for source in sources:
+        opened = open_jtl(source.path)
+        if not isinstance(opened, str):
+            is_any = True
+            yield source, opened
+            continue
+        problem = f"{source.name} is no JTL of JMeter: {opened.replace(SAMPLES, 'it')}"
+        if not source.is_of_archive:
+            raise UsageError(problem)
+        note(f"left out: {problem}")
+    if not is_any:
+        raise UsageError(problem)
 
 
 def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> None:

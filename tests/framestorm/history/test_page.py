@@ -38,6 +38,14 @@ def test_the_page_draws_what_changed_and_links_each_run(
     assert "1 run without another of the same plan, target and load" in out
 
 
+def test_two_runs_of_one_name_are_told_apart(make_run: MakeRun, tmp_path: Path) -> None:
+    for day, name in enumerate(("monday/nightly", "tuesday/nightly", "other")):
+        make_run(name, day=day)
+    assert cli.main(["history", str(tmp_path)]) == 0
+    names = re.findall(r'href="([^"]+)/index.html">([^<]+)</a>', own_text((tmp_path / "history.html").read_text()))
+    assert names == [("other", "other"), *((name, name) for name in ("tuesday/nightly", "monday/nightly"))]
+
+
 def test_commands_of_the_docs_are_run(stepped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "DASHBOARDS", stepped)
     monkeypatch.chdir(stepped)

@@ -158,13 +158,15 @@ def test_one_file_of_taurus_says_what_is_not_known(tmp_path: Path) -> None:
     assert {"sentBytes", "threadName", "Hostname", "Connect"} <= {*summary.facts.absent_columns}
 
 
-def test_an_archive_of_engines_is_one_run(tmp_path: Path) -> None:
+def test_an_archive_of_engines_is_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with zipfile.ZipFile(tmp_path / "csv.zip", "w") as archive:
+        archive.writestr("results/readme.txt", "how the test was made")
         archive.writestr("results/engine1_results.csv", AZURE)
         archive.writestr("results/engine2_results.csv", AZURE.replace("80,home", "90,home"))
     import_jtl([tmp_path / "csv.zip"], tmp_path / "run")
     build(tmp_path / "run")
     summary = read(tmp_path / "run" / "summary.json", Summary)
+    assert "left out: results/readme.txt in " in capsys.readouterr().err
     assert {host.host for host in summary.hosts} == {"engine1_results", "engine2_results"}
     assert counts(summary) == {"home": (2, 0)}
 
