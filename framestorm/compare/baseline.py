@@ -20,7 +20,6 @@ from framestorm.model.headline import Headline
 from framestorm.model.summary import Against, BaselineCheck, CheckState, ComparedFigure, Summary, Verdict
 
 FOLDER = "baseline"
-NOT_WORSE = "not worse than the baseline: "
 LAST, BEST, MAIN = "last", "best", "main"
 MAIN_BRANCHES = ("main", "master")
 EXIT_REGRESSION, EXIT_UNDECIDED = 3, 5
@@ -105,7 +104,7 @@ def _against(run_dir: Path, asked: str, summary: Summary) -> Against:
         baseline.name,
         _sentence(baseline.name, comparison),
         _figures(comparison),
-        [BaselineCheck(NOT_WORSE + each.threshold, _state(each), _text(each)) for each in comparison.thresholds],
+        [BaselineCheck(each.threshold, _state(each), _text(each)) for each in comparison.thresholds],
         f"{FOLDER}/index.html",
     )
 

@@ -486,7 +486,7 @@ class ComparedFigure:
 
 @dataclass(frozen=True)
 class BaselineCheck:
-    """One check of a run against its baseline, such as `not worse than the baseline: p95 10 %`; text: why, in words."""
+    """One check of a run against its baseline, by its threshold, such as `p95 10 %`; text: why, in words."""
 
     name: str
     state: CheckState
