@@ -40,7 +40,7 @@ ALONE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"] if os.get
 # The tests left out take minutes each, and what they notice is not what one operator decides.
 SETS = {
     "pure": (
-        ("model", "stats", "judge", "points", "results", "compare", "report", "study"),
+        ("model", "stats", "judge", "points", "results", "compare", "history", "report", "study"),
         ("tests/framestorm", "tests/golden"),
         True,
         0.9,

@@ -357,19 +357,22 @@ def _rebuild(words: Sequence[str]) -> int:
         if (folder / "find.json").is_file():
             from framestorm.find import command as find
 
-            if options.criteria or options.title:
-                raise UsageError("--fail-if and --title are for a run; give the folder of one of the search's probes")
+            _refuse_judgement(options, "one of the search's probes")
             return find.show(folder)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
-            if options.criteria or options.title:
-                raise UsageError("--fail-if and --title are for a run; give the folder of one of the study's runs/")
+            _refuse_judgement(options, "one of the study's runs/")
             return command.rebuild(folder).exit_status
     raise UsageError(
         f"{options.run_dir} is not a folder of a run or a study: there is no run.json or study.json in it, and no "
         "samples.jtl; the report of another JTL is made by ./run.sh report FILE.jtl -o DIR"
     )
+
+
+def _refuse_judgement(options: argparse.Namespace, of_run: str) -> None:
+    if options.criteria or options.title or options.baseline:
+        raise UsageError(f"--fail-if, --title and --baseline are for a run; give the folder of {of_run}")
 
 
 def _test(words: Sequence[str]) -> int:
