@@ -66,7 +66,7 @@ def read_headline(folder: Path) -> Headline:
     main = _part(_part(summary, "labels"), _text(summary.get("label"))) or _part(summary, "frames")
     verdict = _part(summary, "verdict").get("word")
     checkout, kit = _part(run, "checkout"), _part(run, "kit")
-    load = _part(summary, "load")
+    load, doubts = _part(summary, "load"), summary.get("doubts")
     n = main.get("n")
     return Headline(
         run=folder.name,
@@ -78,6 +78,7 @@ def read_headline(folder: Path) -> Headline:
         n=n if isinstance(n, int) else None,
         figures=_figures(main),
         verdict=verdict if verdict in get_args(VerdictWord) else None,
+        doubts=tuple(each for each in doubts if isinstance(each, str)) if isinstance(doubts, list) else (),
         commit=_text(checkout.get("commit")) or None,
         branch=_text(checkout.get("branch")) or None,
         kit=_text(kit.get("version")) or None,

@@ -197,7 +197,9 @@ def terminal_text(trends: Sequence[Trend]) -> str:
 
 
 def _row(trend: Trend) -> list[str]:
-    last, key = trend.runs[-1], trend.key
+    # One that is still running has no figures.
+    last = next((run for run in reversed(trend.runs) if run.verdict), trend.runs[-1])
+    key = trend.key
     figures = [figure_text(last, name) for name in FIGURES]
     return [
         key.plan,

@@ -26,6 +26,7 @@ class Headline:
 
     run: the name of its folder, which is `folder`. label: of the main samples, n of them. started_ms: epoch time.
     figures: by metric, those that are known, each with its interval where the run has one.
+    doubts: what its own page warns of, by kind, such as `saturated`.
     commit, branch: of the checkout that the run was started in. kit: the version of Framestorm.
     problem: why something of it is not known; empty if all is.
     """
@@ -39,6 +40,7 @@ class Headline:
     n: int | None = None
     figures: dict[str, Estimate] = field(default_factory=dict)
     verdict: VerdictWord | None = None
+    doubts: tuple[str, ...] = ()
     commit: str | None = None
     branch: str | None = None
     kit: str | None = None

@@ -39,7 +39,10 @@ def make_run(tmp_path: Path) -> MakeRun:
         verdict = Verdict(word, 0, "met")  # type: ignore[arg-type]
         folder = tmp_path / name
         folder.mkdir(parents=True)
-        summary = summary_of(name=folder.name, label="request", run=run, labels={"request": main}, verdict=verdict)
+        labels = {"request": main}
+        summary = summary_of(
+            name=folder.name, label="request", run=run, labels=labels, verdict=verdict, doubts=["saturated"]
+        )
         write(folder / "run.json", run)
         write(folder / "summary.json", summary)
         (folder / "index.html").write_text("a page")

@@ -23,7 +23,7 @@ def test_a_headline_has_the_figures_of_the_main_samples(make_run: MakeRun) -> No
     assert (headline.figures["success"].value, headline.figures["success"].ends) == (0.99, (0.98, 0.995))
     assert headline.figures["p99_ms"].bound == "lower"
     assert headline.figures["served_per_s"].value == 50.0
-    assert headline.problem == ""
+    assert (headline.doubts, headline.problem) == (("saturated",), "")
 
 
 def test_a_run_of_another_format_keeps_its_figures(make_run: MakeRun) -> None:
