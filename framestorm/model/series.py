@@ -107,13 +107,15 @@ class InFlight:
     """How many users, or samples of the label `what`, were in flight at each moment, and the most of them at once.
 
     asked: corners of the line that the plan's settings ask for; empty if they do not ask for a number at a time.
+    is_estimated: while the run goes on, the mean of a bin by Little's law of those that ended in it.
     """
 
     what: str
     x: list[float]
-    y: list[int]
+    y: list[int] | list[float]
     most: int
     asked: Curves = field(default_factory=dict)
+    is_estimated: bool = False
 
 
 @dataclass(frozen=True)

@@ -243,6 +243,11 @@ def _throughput(
 def _in_flight(data: series.InFlight, clock: Clock) -> Chart:
     title = f"{data.what.capitalize()} in flight over time"
     caption = "Sent and not yet answered. At a fixed arrival rate, a line that keeps rising is a growing queue."
+    if data.is_estimated:
+        caption = (
+            "The mean of each point, estimated from the times of those that ended. A line that keeps rising is a "
+            "growing queue."
+        )
     if data.what == "users":
         title = "Users over time"
         caption = "Users that were running: the load as it was."

@@ -21,16 +21,24 @@ def live_html() -> str:
 
 
 def live_json(
-    record: Record, run: Charted, glance: Glance | None, *, is_over: bool, verdict: Verdict | None, where: str
+    name: str,
+    record: Record,
+    run: Charted,
+    glance: Glance | None,
+    *,
+    is_over: bool,
+    verdict: Verdict | None,
+    where: str,
 ) -> str:
     """Return what the page shows now: the text of its main part, and the figures of the charts in it.
 
-    is_over: the load has ended; verdict: of the report, once that is made; where: its file.
+    name: the run's; is_over: the load has ended; verdict: of the report, once that is made; where: its file.
     """
     drawn = _drawn(run)
     main = render_part(
         "live_main.html.j2",
         charts=drawn,
+        name=name,
         record=record,
         load_words=[f"{as_label(load.name)}: {words_of(load)}" for load in record.loads if not load.is_aside],
         glance=glance,

@@ -286,14 +286,16 @@ class LiveSeries:
         if self._record.is_open_model:
             cells = self._of[EVERYTHING].cells
             busy_ms = {number: cells[number].busy_ms if number in cells else 0.0 for number in widths}
-            y = [round(busy_ms[number] / 1000 / width_s) for number, width_s in widths.items()]
+            y = [round(busy_ms[number] / 1000 / width_s, 2) for number, width_s in widths.items()]
             what, asked = f"{self.unit}s", model.Curves()
         else:
-            y, what = [], "users"
+            y, what, users = [], "users", next(iter(self._users.values()), 0)
             for number in widths:
-                y.append(self._users.get(number, y[-1] if y else 0))
+                users = self._users.get(number, users)
+                y.append(users)
             asked = read_users(self._record, self.load_start_s)
-        return model.InFlight(what, [self._middle(number) for number in widths], y, max(y), asked)
+        x = [self._middle(number) for number in widths]
+        return model.InFlight(what, x, y, math.ceil(max(y)), asked, is_estimated=self._record.is_open_model)
 
 
 def _histogram(label: LabelSeries) -> model.Histogram | None:

@@ -50,6 +50,7 @@ class LivePage(Sink):
     def __init__(self, port: int) -> None:
         self._lock = Lock()
         self._record, self._series = Record(), LiveSeries(Record(), "sample")
+        self._name = ""
         self._glance: Glance | None = None
         self._is_ended = False
         self._report: Path | None = None
@@ -69,7 +70,7 @@ class LivePage(Sink):
     def begin(self, run_dir: Path, label: str) -> None:
         """Show the run of a folder, once its load has begun."""
         with self._lock:
-            self._record = files.read(run_dir / "run.json", Record)
+            self._name, self._record = run_dir.name, files.read(run_dir / "run.json", Record)
             self._series = LiveSeries(self._record, label)
             self._content = ""
         note(f"live page: {self.url}")
@@ -107,6 +108,7 @@ class LivePage(Sink):
             if not self._content:
                 report = str(self._report or "")
                 self._content = live_json(
+                    self._name,
                     self._record,
                     self._series,
                     self._glance,

@@ -90,7 +90,7 @@ def test_a_long_run_has_no_more_cells_than_a_short_one_and_loses_no_sample() -> 
     hosts = series.success_over_time.hosts
     assert [hosts[name]["ok"][3] for name in ("slave0", "slave1")] == [1.0, 1.0]
     assert series.over_time.mid[3] == pytest.approx(13, rel=0.006)
-    assert series.threads is not None and set(series.threads.y) == {3}
+    assert series.threads is not None and set(series.threads.y) == {3}  # in the first second too
     assert [set(machine.y) for machine in series.machines] == [{1.5}]
     of_all = live._of["", ""]
     assert sum(cell.ok for cell in of_all.cells.values()) == sum(of_all.times.values()) == 7200
@@ -127,6 +127,8 @@ def test_an_open_load_shows_requests_in_flight_and_the_rate_that_is_asked_for() 
     assert live.series.threads is not None and live.series.threads.what == "requests"
     assert live.series.threads.y[2:-1] == [10] * 5  # 20/s for 0.5 s each
     assert live.series.asked_per_s["y"][-1] == 20
+    few = series_of([ended(second + 0.99, 30, n=20) for second in range(4, 12)], 13.0, **record).series.threads
+    assert few is not None and few.y[2:-1] == [0.6] * 5
     by_name = {chart.name: chart for chart in charts(live)}
     assert "asked for" in {trace["name"] for trace in by_name["throughput"].traces}
 
