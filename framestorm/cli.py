@@ -260,6 +260,19 @@ def _find(words: Sequence[str]) -> int:
     return command.search(_options(options, ("find", *words)), ("./run.sh", "find", *words), own)
 
 
+def _audit(words: Sequence[str]) -> int:
+    """Find out whether a function caches answers."""
+    from framestorm.audit import command
+
+    parser = Parser(prog="./run.sh audit", description=_audit.__doc__, epilog=command.EXIT_STATUS)
+    command.add_options(parser)
+    _add_plan_options(parser)
+    options = parser.parse_args(list(words))
+    own = argparse.Namespace(**{name: vars(options).pop(name) for name in command.OPTIONS})
+    _hide_password(options, ("audit", *words))
+    return command.audit(_options(options, ("audit", *words)), ("./run.sh", "audit", *words), own)
+
+
 def _find_options(words: Sequence[str]) -> argparse.Namespace:
     from framestorm.find import command
 
@@ -359,6 +372,12 @@ def _rebuild(words: Sequence[str]) -> int:
 
             _refuse_judgement(options, "one of the search's probes")
             return find.show(folder)
+        if (folder / "audit.json").is_file():
+            from framestorm.audit import command as audit
+
+            if options.criteria or options.title:
+                raise UsageError("--fail-if and --title are for a run; give the folder of one of the audit's runs")
+            return audit.show(folder)
         if (folder / "study.json").is_file():
             from framestorm.study import command
 
@@ -402,6 +421,7 @@ def _imported(module: str, doc: str) -> Callable[[Sequence[str]], int]:
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "": _run,
     "find": _find,
+    "audit": _audit,
     "gui": _gui,
     "new": _new,
     "study": _imported("framestorm.study.command", "Run a study: a repeated matrix of runs, shown on one page."),
