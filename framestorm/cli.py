@@ -352,12 +352,15 @@ def _rebuild(words: Sequence[str]) -> int:
     options.run_dir, *others = options.runs
     if all(each.is_file() for each in options.runs):
         from framestorm.model import criteria
+        from framestorm.model.run import Record
         from framestorm.results.imported import import_jtl
 
         out_dir = (options.out_dir or paths.new_dashboard(options.run_dir.stem)).absolute()
         for text in options.criteria:
             criteria.parse(text)
-        import_jtl(options.runs, out_dir, tuple(options.criteria), options.title)
+        names = ("title", "baseline", "thresholds", "undecided", "accepts_overload", "judges_steady")
+        judgement = {name: getattr(options, name) for name in names}
+        import_jtl(options.runs, out_dir, Record(criteria=tuple(options.criteria), **judgement))
         return _report(out_dir, options, has_dashboard=False)
     if others:
         word = next(each for each in options.runs if not each.is_file())

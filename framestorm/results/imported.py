@@ -4,6 +4,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ SAMPLES, XML = "samples.jtl", "samples.xml"
 HALF_ROW = "0,0"
 ZIP = b"PK\x03\x04"
 HOST = "Hostname"
+NOTHING_ASKED = Record()
 
 
 class Source(NamedTuple):
@@ -33,11 +35,16 @@ class Source(NamedTuple):
     is_of_archive: bool
 
 
-def import_jtl(jtls: Sequence[Path], folder: Path, criteria: tuple[str, ...] = (), title: str | None = None) -> None:
+def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED) -> None:
     """Make the folder of a run from JTLs, which stay as they are: their rows are copied, those of XML as CSV.
 
     Several files, or those of a zip archive, are the parts of one run, such as those of load generators: where they
     do not say the host of a sample, it is the name of the file.
+
+    Args:
+        jtls: the files.
+        folder: the new folder.
+        asked: the title of the run, and what it has to meet.
 
     Raises:
         UsageError: the folder exists, or nothing of a file can be read.
@@ -58,11 +65,7 @@ def import_jtl(jtls: Sequence[Path], folder: Path, criteria: tuple[str, ...] = (
                     xml.replace(folder / XML)
         first, n = paths.shown(jtls[0].resolve()), len(jtls) - 1
         source = f"{first} and {n} more" if n else first
-        write(
-            folder / "run.json",
-            Record(source=source, has_journal=False, criteria=criteria, title=title),
-            indent=2,
-        )
+        write(folder / "run.json", replace(asked, source=source, has_journal=False), indent=2)
     except BaseException:
         shutil.rmtree(folder)
         raise

@@ -235,5 +235,6 @@ def test_an_imported_run_has_a_baseline_and_a_history(
         )
         assert status == 0
     assert "against the baseline day-1" in capsys.readouterr().out
+    assert read(tmp_path / "week" / "day-2" / "run.json", Record).baseline == "last"
     assert cli.main(["history", str(tmp_path / "week")]) == 0
     assert "results.jtl" in capsys.readouterr().out
