@@ -1,7 +1,11 @@
 """The final answer to a request: informational ones before it, such as 103 Early Hints, are passed over."""
 
+import functools
 import http.client
 import io
+import socket
+import ssl
+import struct
 import time
 from http import HTTPStatus
 from typing import Any
@@ -21,9 +25,9 @@ class FinalResponse(http.client.HTTPResponse):
 class TimedResponse(FinalResponse):
     """A response that knows when the last bytes that were read of it had arrived."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._arrivals = _Arrivals(self.fp.detach())
+    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
+        super().__init__(sock, *arguments, **options)
+        self._arrivals = _Arrivals(sock, self.fp.detach())
         self.fp = io.BufferedReader(self._arrivals, _RECEIVE_BYTES)
 
     @property
@@ -32,26 +36,58 @@ class TimedResponse(FinalResponse):
         return self._arrivals.at_ns
 
 
+@functools.cache
+def stamp_options() -> list[tuple[int, int, int]]:
+    """Return the options of a socket whose bytes the kernel stamps with their arrival; none if it does not."""
+    option = (socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    with socket.socket() as tried:
+        try:
+            tried.setsockopt(*option)
+        except OSError:
+            return []
+    return [option]
+
+
 # A burst of pieces is read at once, as its bytes arrived at once.
 _RECEIVE_BYTES = 64 * 1024
+# See socket(7). Python has no name for it.
+_SO_TIMESTAMPNS = 35
+_STAMP = struct.Struct("qq")
+# An older stamp is of a clock that was set.
+_OLDEST_NS = 60_000_000_000
 
 
 class _Arrivals(io.RawIOBase):
-    """A socket's file that takes the time as soon as bytes are there, before anything else is done with them."""
+    """A socket's file that knows when the last bytes read had arrived.
 
-    def __init__(self, file: io.RawIOBase) -> None:
+    By the kernel's stamp, as this process may get its turn late; or else, as over TLS, right after they were read.
+    """
+
+    def __init__(self, sock: socket.socket, file: io.RawIOBase) -> None:
         super().__init__()
-        self._file = file
+        self._socket, self._file = sock, file
+        self._is_stamped = not isinstance(sock, ssl.SSLSocket)
         self.at_ns = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        count: int | None = self._file.readinto(buffer)
-        self.at_ns = time.perf_counter_ns()
+        if not self._is_stamped:
+            read: int | None = self._file.readinto(buffer)
+            self.at_ns = time.perf_counter_ns()
+            return read
+        count, stamps, _, _ = self._socket.recvmsg_into([buffer], socket.CMSG_SPACE(_STAMP.size))
+        now_ns, now_epoch_ns = time.perf_counter_ns(), time.time_ns()
+        ages_ns = [now_epoch_ns - _epoch_ns(stamp) for _, kind, stamp in stamps if kind == _SO_TIMESTAMPNS]
+        self.at_ns = now_ns - next((age_ns for age_ns in ages_ns if 0 <= age_ns < _OLDEST_NS), 0)
         return count
 
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+def _epoch_ns(stamp: bytes) -> int:
+    seconds, rest_ns = _STAMP.unpack(stamp)
+    return int(seconds) * 1_000_000_000 + int(rest_ns)

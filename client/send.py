@@ -13,7 +13,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from final import FinalResponse, TimedResponse
+from final import FinalResponse, TimedResponse, stamp_options
 from headers import given, server_name
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
@@ -248,7 +248,13 @@ class _Adapter(HTTPAdapter):
 
 
 class _TimedAdapter(_Adapter):
+    """Opens connections whose answers know when they arrived."""
+
     pools: ClassVar[Mapping[str, type]] = {"http": _TimedPool, "https": _TimedTlsPool}
+
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        usual = HTTPConnection.default_socket_options
+        super().init_poolmanager(*arguments, **options, socket_options=[*usual, *stamp_options()])
 
 
 def _raise_overdue(_signal: int, _frame: FrameType | None) -> None:

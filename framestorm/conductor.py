@@ -27,6 +27,7 @@ from framestorm.model.run import Decision, JMeterProcess, Record, RunState, Targ
 from framestorm.model.scraped import split_series
 from framestorm.model.stop_rule import STOP_IF
 from framestorm.plain import note
+from framestorm.platform.embedded import FACE_BLUR, function_at
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
 from framestorm.results.jtl_file import has_rows
@@ -278,6 +279,11 @@ def _check_for_slaves(what: What, where: Where, plan: Plan, hosts: Hosts) -> Non
     url = plan.url
     if url and facets.EMBEDDED in url.facets and url.name not in what.given and hosts.function_url is None:
         raise UsageError(f"[function] of {where.inventory} is empty: give the function under test as -J{url.name}=")
+    if url and facets.EMBEDDED in url.facets and url.name not in what.given and function_at(url.default) != FACE_BLUR:
+        raise UsageError(
+            f"[function] of {where.inventory} is {FACE_BLUR}, and {what.plan.name} calls another function: give its "
+            f"address as -J{url.name}="
+        )
 
 
 def _begun(prepared: Prepared, output: Output) -> Record:

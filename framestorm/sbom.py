@@ -14,9 +14,8 @@ from framestorm.setup import pieces as setup
 from framestorm.setup.log import call
 
 PIECES = (setup.JMETER_SBOM, *parts.GO_PIECES, parts.SBOM_TOOL, setup.SBOM_VENV)
-LOCKS = tuple(
-    folder / "requirements.txt" for folder in (paths.ROOT / "framestorm", paths.CLIENT, paths.FACE_BLUR, paths.ANSIBLE)
-)
+_LOCKED = (paths.ROOT / "framestorm", paths.CLIENT, paths.FACE_BLUR, paths.CHAT, paths.ANSIBLE)
+LOCKS = tuple(folder / "requirements.txt" for folder in _LOCKED)
 
 
 def main(words: Sequence[str]) -> int:

@@ -88,7 +88,7 @@ def _set_up() -> None:
         [*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages(), *engine.PACKAGES]
     )
     # What takes longest begins first.
-    pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR]
+    pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR, setup.CHAT_VENV]
     pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, *kubernetes.CLUSTER_PIECES]
     pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES, golang.sources(GO_MODULES)]
     if os.geteuid() != 0:
@@ -106,7 +106,8 @@ def _checks() -> Iterator[tuple[str, list[str | Path]]]:
     scripts += [f"function/kubernetes/node/{name}.sh" for name in ("pod-network", "private-sysctls")]
     # The rooms share no imports, and each has a handler.py or the like: each is checked as a program of its own.
     shell = [str(path.relative_to(paths.ROOT)) for path in sorted((paths.ROOT / "function").glob("*.py"))]
-    for room in (["ansible/pack.py", "lab", "framestorm"], ["client"], [*shell, "function/face-blur"]):
+    functions = [[*shell, f"function/{name}"] for name in ("face-blur", "chat")]
+    for room in (["ansible/pack.py", "lab", "framestorm"], ["client"], *functions):
         name = f"mypy {room[-1]}"
         # Separate caches: two rooms may have modules of the same name.
         yield name, [BIN / "mypy", f"--cache-dir=.mypy_cache/{Path(room[-1]).name}", *room]

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from function.exchange import Answer, Handler, RefusalError, refusal
 from function.http_server import Server, ServerError
@@ -122,11 +122,30 @@ class Application:
 
 
 def serve(name: str, load: Callable[[], Handler], limits: Limits, *, workers: int, host: str, port: int) -> NoReturn:
-    """Serve the function until SIGTERM, then end the process: 0 when all requests were finished, else 1.
+    """Serve the function until SIGTERM, as `serve_application` does; `load` makes its handler."""
+    serve_application(name, Application(name, limits, workers), load, limits, host=host, port=port)
+
+
+class ServedApplication(Protocol):
+    """What is served: it gets its handler when that is made, and asks whether the server is about to stop."""
+
+    handler: Any
+    stopping: Callable[[], bool]
+
+    def busy(self) -> bool:
+        """Return whether a request is not finished."""
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse, /) -> Iterable[bytes]:
+        """Answer a request, by WSGI."""
+
+
+def serve_application(
+    name: str, application: ServedApplication, load: Callable[[], object], limits: Limits, *, host: str, port: int
+) -> NoReturn:
+    """Serve until SIGTERM, then end the process: 0 when all requests were finished, else 1.
 
     `load` makes the handler while health is already answered; readiness follows it. When it fails the server ends.
     """
-    application = Application(name, limits, workers)
     try:
         server = Server(application, limits, host, port)
     except ServerError as error:

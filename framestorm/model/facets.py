@@ -29,7 +29,8 @@ description may end with facets, in square brackets and separated by semicolons:
                                    `0 to 50 users in 1 min, 200 users for 10 s`
     total over all slaves          each slave gets its part
     required                       it has to be set; `required unless mode is local`: where mode has another value
-    embedded target if not set     Framestorm starts its own face-blur function, and fills in the address of that
+    embedded target if not set     Framestorm starts a function of its own (that of the default, or face-blur) and
+                                   fills in the address of that
     filled in by Framestorm        a program, folder or file of the run, by its name: python, client_dir,
                                    client_server, client_log, cache, frame_dir, journal, tree or stop
     read by Framestorm             not a property but a constant: `label` is the label of the main samples (without it

@@ -1,41 +1,89 @@
-"""The embedded target: the face-blur function's own HTTP app on this machine's loopback, for the length of a run."""
+"""The embedded target: a function's own HTTP app on this machine's loopback, for the length of a run."""
 
 import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
 from framestorm.machine import LOOPBACK, answers, last_lines, port_holder, wait_until
 from framestorm.platform.base import Check, Platform, TargetSettings, attempt
-from framestorm.setup.pieces import FACE_GRAPH, FUNCTION_VENV, Piece
+from framestorm.setup.pieces import CHAT_VENV, FACE_GRAPH, FUNCTION_VENV, Piece
 
 LOG = "target.log"
 READY_WITHIN_S = 90.0
 
 
+FunctionName = Literal["face-blur", "chat"]
+FACE_BLUR: FunctionName = "face-blur"
+
+
+@dataclass(frozen=True)
+class EmbeddedFunction:
+    """A function of the kit that can be the embedded target.
+
+    path: what follows /function/NAME. package: what its versions are told by.
+    """
+
+    folder: Path
+    python: Path
+    pieces: tuple[Piece, ...]
+    package: str
+    path: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+FUNCTIONS: Mapping[FunctionName, EmbeddedFunction] = {
+    "face-blur": EmbeddedFunction(
+        paths.FACE_BLUR,
+        paths.FUNCTION_PYTHON,
+        (FUNCTION_VENV, FACE_GRAPH),
+        "tensorflow_cpu",
+        environment={"FACE_MODEL": str(paths.FACE_GRAPH)},
+    ),
+    "chat": EmbeddedFunction(paths.CHAT, paths.CHAT_PYTHON, (CHAT_VENV,), "numpy", "/v1/chat/completions"),
+}
+
+
+def function_at(url: str | None) -> FunctionName:
+    """Return the function that a plan means, by the address that it has by default."""
+    path = urlsplit(url or "").path
+    named = (name for name in FUNCTIONS if f"{path}/".startswith(f"/function/{name}/"))
+    return next(named, FACE_BLUR)
+
+
 class EmbeddedSettings(TargetSettings):
-    """The embedded target has no settings."""
+    """What runs as the embedded target."""
 
     kind: Literal["embedded"] = "embedded"
+    function: FunctionName = Field(default=FACE_BLUR, description="the function of the kit that is started")
+
+    def texts(self) -> dict[str, str]:
+        """Return the settings for a page, without the usual function."""
+        return {} if self.function == FACE_BLUR else super().texts()
 
 
 class Embedded(Platform[EmbeddedSettings]):
-    """The face-blur function as the kit runs it itself; over slaves it is the function host of the inventory."""
+    """A function as the kit runs it itself; over slaves, face-blur is on the function host of the inventory."""
 
     kind = "embedded"
     settings = EmbeddedSettings
     serves_any_function = False
     runs_with_load = True
     _guarded: Guarded | None = None
+    function: FunctionName = FACE_BLUR  # of a plan that is not of a study
 
     def pieces(self) -> Sequence[Piece]:
-        return () if self.site.over_slaves else (FUNCTION_VENV, FACE_GRAPH)
+        return () if self.site.over_slaves else FUNCTIONS[self.function].pieces
 
     def checks(self, points: Mapping[str, EmbeddedSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         if not self.site.over_slaves:
@@ -45,14 +93,15 @@ class Embedded(Platform[EmbeddedSettings]):
         if self.site.over_slaves:
             return ""
         self._check_port("-Jurl=")
+        self.function = settings.function
         # Shaped like an address behind a gateway, so that plans and clients see no difference.
-        return f"http://{LOOPBACK}:{self.site.port}/function/face-blur"
+        return f"http://{LOOPBACK}:{self.site.port}/function/{self.function}{FUNCTIONS[self.function].path}"
 
     @contextmanager
     def serving(self, run_dir: Path) -> Iterator[Mapping[str, Guarded]]:
-        log = run_dir / LOG
-        environment = {"FACE_MODEL": str(paths.FACE_GRAPH), **os.environ}
-        app: tuple[str | Path, ...] = (paths.FUNCTION_PYTHON, paths.FACE_BLUR / "app.py", "--host", LOOPBACK)
+        log, of_function = run_dir / LOG, FUNCTIONS[self.function]
+        environment = {**of_function.environment, **os.environ}
+        app: tuple[str | Path, ...] = (of_function.python, of_function.folder / "app.py", "--host", LOOPBACK)
         with Guarded([*app, "--port", str(self.site.port)], log, environment) as self._guarded:
             print("starting the embedded target …", file=sys.stderr, flush=True)
             self._wait_until_ready(self._guarded, log)
@@ -61,8 +110,10 @@ class Embedded(Platform[EmbeddedSettings]):
     def versions(self) -> Mapping[str, str]:
         if self.site.over_slaves:
             return {}
-        (tensorflow,) = paths.FUNCTION_PYTHON.parents[1].glob("lib/python*/site-packages/tensorflow_cpu-*.dist-info")
-        return {"tensorflow": tensorflow.name.split("-")[1].removesuffix(".dist")}
+        of_function = FUNCTIONS[self.function]
+        installed = of_function.python.parents[1].glob(f"lib/python*/site-packages/{of_function.package}-*.dist-info")
+        versions = [each.name.split("-")[1].removesuffix(".dist") for each in installed]
+        return {of_function.package.partition("_")[0]: version for version in versions[:1]}
 
     def trouble(self) -> str | None:
         status = self._guarded.exit_status() if self._guarded else None

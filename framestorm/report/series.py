@@ -53,7 +53,7 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
     has_value = pl.col("ok") & pl.col(name).is_not_null() & pl.col("index").is_not_null()
     measured = samples.filter(has_value)
     highest = measured.select(pl.col("index").max()).collect(engine="streaming").item()
-    if highest is None:
+    if not highest:  # one sample of each user has no course
         return None
     step = highest // (MAX_INDEX_BINS // coarse) + 1
     n_bins = highest // step + 1

@@ -99,7 +99,7 @@ def prepare(
     site = what.site(where)
     platform = find_platform(plan, settings.given, site, prepared=what.platform, function_url=function_url)
     if isinstance(platform, Embedded) and not platform.url:
-        platform.prepare(EmbeddedSettings())
+        platform.prepare(EmbeddedSettings(function=platform.function))
     settings = run_settings.complete(
         settings, plan, platform.url, platform.headers(), is_over_slaves=is_over_slaves, is_for_gui=is_for_gui
     )

@@ -13,7 +13,7 @@ from framestorm.model.plan import Plan, trim
 from framestorm.plain import note
 from framestorm.platform import registry
 from framestorm.platform.base import Platform, Site
-from framestorm.platform.embedded import Embedded
+from framestorm.platform.embedded import Embedded, function_at
 from framestorm.platform.registry import NoPlatform, Url
 from framestorm.probe import why_unreached
 from framestorm.run import proxy
@@ -58,7 +58,9 @@ def find_platform(
     if url is None and site.context is not None:
         raise UsageError(f"--context {site.context}: say which function of the cluster by -J{plan.url.name}=")
     if has_default and url is None and not site.over_slaves:
-        return Embedded(site)
+        embedded = Embedded(site)
+        embedded.function = function_at(plan.url.default)
+        return embedded
     url = url or (function_url if has_default else properties.get(plan.url.name))
     if plan.is_for_kit:
         properties["headers"] = with_file(plan, "headers", properties.get("headers", ""), given)

@@ -249,6 +249,7 @@ CLIENT_VENV = _venv("client", "Python environment of the client", paths.CLIENT /
 FUNCTION_VENV = _venv(
     "function", "Python environment of the function, with TensorFlow", paths.FACE_BLUR / "requirements.txt"
 )
+CHAT_VENV = _venv("chat", "Python environment of the language model", paths.CHAT / "requirements.txt")
 FACE_GRAPH = Piece(
     "face-graph",
     "face detection graph",

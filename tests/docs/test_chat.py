@@ -21,7 +21,8 @@ def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path, monkeypatch: py
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"prompt": "one"}\n"two"\n')
     pieces = (delta("a "), delta("b "), delta("c"), usage(4), DONE)
-    for number, (command, load) in enumerate(zip(shown("chat.md"), LOADS, strict=True)):
+    commands = [command for command in shown("chat.md") if "-Jurl=" in command]
+    for number, (command, load) in enumerate(zip(commands, LOADS, strict=True)):
         words = command.replace("@prompts.jsonl", f"@{prompts}").partition(" -Jload=")[0]
         with serving(server=StandIn([events(sse(*pieces), pause_s=0.005)])) as server:
             words = words.replace("http://127.0.0.1:8000", server.origin).replace("-Jsleep_s=2", "-Jsleep_s=0.1")
@@ -56,3 +57,15 @@ def check(number: int, bodies: list[dict[str, Any]], keys: list[str]) -> None:
         assert set(keys) == {"Bearer s3cr3t-of-chat"}
     elif number == 2:
         assert [len(body["messages"]) for body in bodies].count(5) == len(bodies) / 3
+
+
+def test_the_embedded_model(run_sh: RunSh) -> None:
+    (command,) = (command for command in shown("chat.md") if "-Jurl=" not in command)
+    done = run_sh(command.replace("in 30 s", "in 1 s").replace("for 30 s", "for 1 s"))
+    rows = done.rows("samples.csv")
+    assert {(row["ok"], row["tokens"], row["pieces"], row["counted_by"]) for row in rows} == {
+        ("true", "64", "64", "server")
+    }
+    record = done.json("run.json")
+    assert record["target"]["kind"] == "embedded"
+    assert record["target"]["url"].endswith("/function/chat/v1/chat/completions")

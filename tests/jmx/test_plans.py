@@ -137,7 +137,7 @@ def test_every_variable_used_is_defined(plan: Path, elements: list[Element]) -> 
     )
     assert used - put - OF_SOME_PLANS <= variables
     has_default = set(re.findall(r'property\((?:\w+, )?"(\w+)"', code))
-    read_by_framestorm = {"load", "speed", "video", "ca", "label", "sample_variables", "TestPlan.comments"}
+    read_by_framestorm = {"load", "speed", "goodput", "video", "ca", "label", "sample_variables", "TestPlan.comments"}
     assert variables - used - has_default <= read_by_framestorm, "a variable that nothing reads"
 
 

@@ -138,7 +138,7 @@ def test_a_target_that_lacks_its_address_is_told_how_to_give_it(load, target, wo
         (TARGET, "target: {function: face-blurr}", "unknown function 'face-blurr'"),
         (TARGET, TARGET[:-1] + ", rute: nginx}", "target.rute is not valid for kind openfaas; did you mean route?"),
         # A level is to blame, not what it changes.
-        (TARGET, "target: {kind: embedded}", "line 10: target.function is not valid for kind embedded"),
+        (TARGET, "target: {kind: embedded}", "line 10: target.function cannot be"),
         (TARGET, "target: {kind: url}", "line 10: target.function is not valid for kind url"),
         (TARGET, TARGET[:-1] + ", replicas: '=1 / users'}", "target.replicas is 0.5"),
         (TARGET, TARGET[:-1] + ", replicas: 2, route: direct}", "route direct is the address of one replica"),
