@@ -101,7 +101,7 @@ def measure(url: str, seconds: int, folder: Path, port: str | None) -> Cost:
     summary = read(folder / "summary.json", Summary)
     p99 = summary.main.times["rtt"].p99
     assert p99 is not None
-    missed = [each for each in summary.run.deliveries if each.missed]
+    missed = [each for each in summary.run.sinks if each.missed]
     assert not missed, missed
     return Cost(cpu_s, took_s, p99.value, summary.main.n)
 

@@ -134,8 +134,10 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
         view = LiveView(run_dir, plan.has_journal, plan.label, sinks)
         with in_background(view.watch):
             reason, stopping_ms, decision = _watch(load, run_dir, interrupts, view)
-        finish(sinks)
         reasons = [reason, *load.collect()]
+        if sinks:
+            view.read()  # what came last, also from slaves
+            finish(sinks)
         # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log.
         if (refusal := read_log(run_dir).refusal) and not has_rows(run_dir / "samples.jtl"):
             load.close()
@@ -154,7 +156,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
             decision=decision,
             hosts=load.hosts(),
             losses=load.losses(),
-            deliveries=tuple(each.delivery() for each in services),
+            sinks=tuple(each.outcome() for each in services),
             stopping_ms=stopping_ms,
             ended_ms=ended_ms,
             http2_only=http2.servers(run_dir, prepared.proxies),

@@ -6,7 +6,7 @@ from typing import Literal
 from framestorm.model.files import FORMAT
 from framestorm.model.load import Load
 from framestorm.model.name import Name
-from framestorm.model.sink import Delivery
+from framestorm.model.sink import SinkOutcome
 
 Undecided = Literal["pass", "fail"]
 RunState = Literal["running", "complete", "decided", "stopped", "failed"]
@@ -108,7 +108,7 @@ class Record:
         has_journal: which also write what they send to a journal.
     state: `decided` if --stop-if ended the load; `stopped` if something else did before its time.
     scrapes: addresses of the target's own figures, which were read once a second.
-    deliveries: what became of the intervals for each sink, once the load is over.
+    sinks: what became of the intervals for each sink, once the load is over.
     stop_if, stop_when: the rules by which the load may end before its time; decision: the one that ended it.
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
@@ -150,7 +150,7 @@ class Record:
     http2_only: tuple[str, ...] = ()
     criteria: tuple[str, ...] = ()
     scrapes: tuple[str, ...] = ()
-    deliveries: tuple[Delivery, ...] = ()
+    sinks: tuple[SinkOutcome, ...] = ()
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
     decision: Decision | None = None

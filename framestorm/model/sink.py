@@ -32,7 +32,7 @@ class SinkAddress:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class SinkOutcome:
     """What became of the intervals of a run for one sink: how many there were, and how many it did not get.
 
     problem: what went wrong first, None if nothing did.

@@ -30,7 +30,7 @@ EVERYTHING = ("", "")
 PER_CENT = 0.01
 
 
-class Cell:
+class TimeCell:
     """The samples that ended in one cell of time: by slave how many without and with an error, and their times."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Cell:
             self.times[_rounded(ms)] += n
         self._quantiles = None
 
-    def merge(self, other: "Cell") -> None:
+    def merge(self, other: "TimeCell") -> None:
         """Add the samples of another cell."""
         for host, (ok, failed) in other.by_host.items():
             self.by_host[host][0] += ok
@@ -79,13 +79,13 @@ class LabelSeries:
     """The samples of one label by cell, and all of their times."""
 
     def __init__(self) -> None:
-        self.cells: dict[int, Cell] = {}
+        self.cells: dict[int, TimeCell] = {}
         self.times = Counter[float]()
         self.timed_out = 0
 
     def take(self, interval: Interval, number: int) -> None:
         """Add the samples of an interval to a cell."""
-        self.cells.setdefault(number, Cell()).take(interval)
+        self.cells.setdefault(number, TimeCell()).take(interval)
         self.times.update(interval.times)
         self.timed_out += sum(interval.timeouts.values())
 
@@ -93,7 +93,7 @@ class LabelSeries:
         """Make one cell of two."""
         cells, self.cells = self.cells, {}
         for number, cell in cells.items():
-            self.cells.setdefault(number // 2, Cell()).merge(cell)
+            self.cells.setdefault(number // 2, TimeCell()).merge(cell)
 
 
 class LiveSeries:
@@ -241,7 +241,7 @@ class LiveSeries:
 
     def _of_label(self, label: LabelSeries) -> model.SampleSeries:
         widths = self._span()
-        nothing = Cell()
+        nothing = TimeCell()
         cells = [label.cells.get(number, nothing) for number in widths]
         x = [self._middle(number) for number in widths]
         quantiles = [cell.quantiles() for cell in cells]

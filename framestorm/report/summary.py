@@ -18,11 +18,11 @@ from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
 from framestorm.model.units import count, plural
 from framestorm.report import series, trust
 from framestorm.report.asked import read_users
-from framestorm.report.deliveries import delivery_notes
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
 from framestorm.report.scraped import scrape_notes, scraped_judgements, scraped_lines
+from framestorm.report.sink_notes import sink_notes
 from framestorm.report.steady import read_steady
 from framestorm.report.stopping import stop_judgements, stop_sentence
 from framestorm.results import hosts, reading, replicas, stalls, starts
@@ -177,7 +177,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         ),
     )
     summary = trust.warned(summary, samples)
-    return replace(summary, notes=[*summary.notes, *scrape_notes(scrapes), *delivery_notes(record.deliveries)])
+    return replace(summary, notes=[*summary.notes, *scrape_notes(scrapes), *sink_notes(record.sinks)])
 
 
 def _reached(users: InFlight | None) -> Curves:

@@ -58,7 +58,7 @@ class LivePage(Sink):
         self._content = ""
         self._viewers: dict[str, float] = {}
         try:
-            self._server = _Server((LOOPBACK, port), self)
+            self._server = _PageServer((LOOPBACK, port), self)
         except (OSError, OverflowError) as error:
             holder = port_holder(port)
             why = f"the port is taken by {holder}" if holder else str(error)
@@ -138,7 +138,7 @@ class LivePage(Sink):
         self._server.serve_forever()
 
 
-class _Server(ThreadingHTTPServer):
+class _PageServer(ThreadingHTTPServer):
     """Answers a bounded number of connections at once; a further one is closed."""
 
     daemon_threads = True
@@ -148,7 +148,7 @@ class _Server(ThreadingHTTPServer):
         self.page = page
         self.html = live_html().encode()
         self._free = BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__(address, _Handler)
+        super().__init__(address, _PageHandler)
 
     def process_request(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
         if self._free.acquire(blocking=False):
@@ -166,9 +166,9 @@ class _Server(ThreadingHTTPServer):
         """Say nothing: a browser that closes its connection is no fault of the run."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _PageHandler(BaseHTTPRequestHandler):
     timeout = REQUEST_WITHIN_S
-    server: _Server
+    server: _PageServer
 
     def do_GET(self) -> None:
         page, parts = self.server.page, urlsplit(self.path)

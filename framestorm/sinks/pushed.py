@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from framestorm import __version__
 from framestorm.model.run import Record
-from framestorm.model.sink import Delivery, SinkAddress
+from framestorm.model.sink import SinkAddress, SinkOutcome
 from framestorm.plain import note
 from framestorm.sinks.sink import Sink, Update
 
@@ -43,9 +43,9 @@ class PushedSink(Sink):
         self.n_unsent = 0
         super().__init__()
 
-    def delivery(self) -> Delivery:
+    def outcome(self) -> SinkOutcome:
         """Return what became of the intervals, once the run is over."""
-        return Delivery(
+        return SinkOutcome(
             self.address.shown, self.n_intervals, min(self.n_missed + self.n_unsent, self.n_intervals), self._problem
         )
 

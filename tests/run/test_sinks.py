@@ -114,11 +114,11 @@ def test_each_sample_is_counted_once(services: Services, done: Done) -> None:
 
 
 def test_what_did_not_get_the_figures_is_said(done: Done) -> None:
-    deliveries = done.json("run.json")["deliveries"]
-    assert [(each["sink"].partition(":")[0], each["missed"], each["problem"]) for each in deliveries[:2]] == [
+    sinks = done.json("run.json")["sinks"]
+    assert [(each["sink"].partition(":")[0], each["missed"], each["problem"]) for each in sinks[:2]] == [
         ("prometheus", 0, None), ("influxdb", 0, None),
     ]  # fmt: skip
-    otlp = deliveries[2]
+    otlp = sinks[2]
     assert otlp["missed"] == otlp["intervals"] > 0
     note = f"otlp:http://127.0.0.1:1/v1/metrics did not get {otlp['missed']} of {otlp['intervals']} intervals"
     (on_page,) = [each for each in done.json("summary.json")["notes"] if each.startswith(note)]

@@ -3,6 +3,7 @@
 import html
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import av
@@ -15,6 +16,7 @@ from lab import faults
 from lab.hosts import LabHost
 from tests.conftest import Lab
 from tests.runs import COMPLETE, RunFiles, RunSh, write_study
+from tests.stand_in import StartServer
 
 
 def grey_video(path: Path) -> Path:
@@ -57,12 +59,19 @@ def test_a_slave_has_the_classes_of_the_kit_before_those_of_other_jars(deployed:
 
 @pytest.mark.parametrize("controller", ["on the master", "here"])
 def test_five_users_on_two_slaves_are_three_and_two(
-    run_sh: RunSh, deployed: Lab, tmp_path: Path, controller: str
+    run_sh: RunSh, deployed: Lab, tmp_path: Path, controller: str, stand_in: StartServer
 ) -> None:
     own: tuple[str, ...] = ()
+    service = stand_in({"status": 204, "body": b""})
     if controller == "here":  # with a video of one's own, which goes along
         own = ("-i", str(without_master(tmp_path)), f"-Jvideo={grey_video(tmp_path / 'grey.mp4')}", "-Jmin_faces=0")
-    done = run_sh("./run.sh -R slaves -Jusers=5", "-t", "jmx/video-per-user.jmx", "-Jramp_s=1", "-Jframes=3", *own)
+    done = run_sh("./run.sh -R slaves -Jusers=5", "-t", "jmx/video-per-user.jmx", "-Jramp_s=1", "-Jframes=3", *own,
+                  "--sink", f"influxdb:{service.origin}/write")  # fmt: skip
+    points = b"\n".join(sent.body for sent in service.received).decode()
+    told = Counter[str]()
+    for slave, n in re.findall(r"transaction=frame,slave=(\w+),statut=all count=([\d.]+)", points):
+        told[slave] += int(float(n))
+    assert told == {"slave1": 9, "slave2": 6}
     assert done.count("label", "Hostname") == {
         ("user", "slave1"): 3, ("user", "slave2"): 2, ("frame", "slave1"): 9, ("frame", "slave2"): 6,
     }  # fmt: skip

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -78,11 +79,6 @@ class LiveView:
 
     def watch(self, is_over: Event) -> None:
         """Show the figures until the run is over: a table on a terminal, else a line every few seconds."""
-        self._show(is_over)
-        if self._sinks:
-            self.read()  # what was written since
-
-    def _show(self, is_over: Event) -> None:
         console = Console(stderr=True)
         is_drawn = console.is_terminal and not console.is_dumb_terminal
         pause_s = DRAW_EVERY_S if is_drawn else LINE_EVERY_S
@@ -116,11 +112,9 @@ class LiveView:
         if self.decision is None and not self._is_planned_time_over:
             self.decision = self._rules.decision(self._now_s)
         if self._sinks:
-            busy = {
-                shown(self._hosts[name]) if name in self._hosts else name: cores
-                for name, cores in self.counts.busy_cores.items()
-            }
-            update = Update(self._now_s, intervals, self.counts.whole.users_now, busy, self.losses, self.glance())
+            busy = {self._shown(name): cores for name, cores in self.counts.busy_cores.items()}
+            losses = tuple(replace(loss, host=self._shown(loss.host)) for loss in self.losses)
+            update = Update(self._now_s, intervals, self.counts.whole.users_now, busy, losses, self.glance())
             for sink in self._sinks:
                 sink.put(update)
 
@@ -135,11 +129,12 @@ class LiveView:
             if (n := len(of_labels) - MAX_ROWS) > 0
             else []
         )
-        lost = [
-            f"{loss.address or loss.host} was lost{f': {loss.reason}' if loss.reason else ''}" for loss in self.losses
-        ]
+        lost = [f"{self._shown(loss.host)} was lost{f': {loss.reason}' if loss.reason else ''}" for loss in self.losses]
         figures = self._figures() if self._has_begun else []
         return Glance(self._progress(), figures, notes, heads, [*of_slaves, *of_labels[:MAX_ROWS], *left], lost)
+
+    def _shown(self, name: str) -> str:
+        return shown(self._hosts[name]) if name in self._hosts else name
 
     def line(self) -> str:
         """Return all figures as one line of text."""

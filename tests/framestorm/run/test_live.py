@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from framestorm.model.run import Loss
 from framestorm.results.interval import Interval, Key, kept
 from framestorm.run.live.tally import Counted, Tally
 from framestorm.run.live.view import LiveView
+from framestorm.sinks.sink import Sink, Update, finish
 from framestorm.stats.percentiles import Sample
 
 HOSTS = [
@@ -437,6 +439,47 @@ def test_slaves_have_a_row_of_their_own(tmp_path: Path) -> None:
     rows = {line.split()[0]: line.split()[-3:] for line in shown(view).splitlines()}
     assert rows["slave1"] == ["1.5", "of", "2"]
     assert rows["function1"] == ["7.2", "of", "8"]
+
+
+class Collecting(Sink):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.updates: list[Update] = []
+        super().__init__()
+
+    def take(self, update: Update) -> None:
+        self.updates.append(update)
+
+
+def test_sinks_are_told_of_each_row_once_with_its_slave(tmp_path: Path) -> None:
+    now_s = time.time()
+    write_run(tmp_path, hosts=HOSTS, started_ms=(now_s - 60) * 1000)
+    rows = [(*row[:6], "vm-8") for row in answered(3, now_s - 2)] + answered(2, now_s - 1, ok=False)
+    write_samples(tmp_path, *rows)
+    (tmp_path / "resources.csv").write_text(
+        "time_ms,host,part,cpu_percent,rss_bytes,processes,load\n1,vm-7,host,150.0,1,,2.00\n"
+    )
+    sinks = [Collecting(), Collecting()]
+    view = LiveView(tmp_path, has_journal=False, label="request", sinks=sinks)
+    view.read(now_s)
+    with (tmp_path / "samples.jtl").open("a", newline="") as file:
+        csv.writer(file).writerows(answered(1, now_s))
+    view.losses = [Loss("vm-8", now_s * 1000, "no word for 10 s")]
+    view.read(now_s + 1)
+    finish(sinks)
+    for sink in sinks:
+        first, second = sink.updates
+        counts = Counter[str]()
+        for interval in first.intervals:
+            counts[interval.key.slave] += interval.n
+        assert counts == {"slave1": 2, "slave2": 3} and sum(each.errors for each in first.intervals) == 2
+        assert [(each.key.slave, each.n) for each in second.intervals] == [("slave1", 1)]
+        assert (first.users_now, first.busy_cores, first.losses) == (40, {"slave1": 1.5}, ())
+        assert second.glance.lost == ["slave2 was lost: no word for 10 s"]
+        assert second.glance.figures[0].text == "6 requests"
+        assert [name for name, _ in second.glance.rows] == ["slave1", "slave2"]
+        assert (sink.n_intervals, sink.n_missed) == (len(first.intervals) + 1, 0)
 
 
 @pytest.mark.parametrize(

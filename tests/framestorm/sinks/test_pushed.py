@@ -7,7 +7,7 @@ import pytest
 
 from framestorm.machine import wait_until
 from framestorm.model.run import Record
-from framestorm.model.sink import Delivery, parse_sink
+from framestorm.model.sink import SinkOutcome, parse_sink
 from framestorm.sinks import pushed
 from framestorm.sinks.pushed import PushedSink
 from framestorm.sinks.services import open_sinks
@@ -21,7 +21,7 @@ RECORD = Record(plan="jmx/requests.jmx", started_ms=BEGAN_S * 1000)
 
 def delivered_to(
     origin: str, kind: str, seconds: int = 5, each: Callable[[int, PushedSink], object] | None = None
-) -> Delivery:
+) -> SinkOutcome:
     """What becomes of a run with one interval each second."""
     (sink,) = open_sinks([parse_sink(f"{kind}:{origin}{PATHS[kind]}")], "a run", RECORD)
     for second in range(seconds):
@@ -29,45 +29,45 @@ def delivered_to(
         if each is not None:
             each(second, sink)
     finish([sink])
-    return sink.delivery()
+    return sink.outcome()
 
 
 def test_a_service_that_answers_gets_all_on_one_connection() -> None:
     for kind, path in PATHS.items():
         with serving({"status": 204, "body": b""}) as service:
-            delivery = delivered_to(service.origin, kind)
-            assert delivery == Delivery(f"{kind}:{service.origin}{path.partition('?')[0]}", 5, 0)
+            outcome = delivered_to(service.origin, kind)
+            assert outcome == SinkOutcome(f"{kind}:{service.origin}{path.partition('?')[0]}", 5, 0)
             assert {sent.path for sent in service.received} == {path}
             assert len({sent.port for sent in service.received}) == 1 and len(service.received) >= 5
 
 
 @pytest.mark.parametrize("kind", PATHS)
 def test_a_service_that_is_gone_is_said_once(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    delivery = delivered_to("http://127.0.0.1:1", kind)
-    assert (delivery.intervals, delivery.missed, delivery.problem) == (
+    outcome = delivered_to("http://127.0.0.1:1", kind)
+    assert (outcome.intervals, outcome.missed, outcome.problem) == (
         5,
         5,
         "it cannot be reached (Connection refused)",
     )
     (said,) = capsys.readouterr().err.splitlines()
-    assert said == f"note: --sink {delivery.sink}: it cannot be reached (Connection refused); the run goes on"
+    assert said == f"note: --sink {outcome.sink}: it cannot be reached (Connection refused); the run goes on"
 
 
 @pytest.mark.parametrize("kind", PATHS)
 def test_what_could_not_be_sent_for_a_time_is_sent_later(kind: str) -> None:
     answers = ({"status": 503, "body": b"starting"}, {"resets": True}, *({"status": 204, "body": b""},) * 20)
     with serving(*answers) as service:
-        delivery = delivered_to(service.origin, kind)
-    assert (delivery.intervals, delivery.missed) == (5, 0)
-    assert delivery.problem == "it answers with status 503 (starting)"
+        outcome = delivered_to(service.origin, kind)
+    assert (outcome.intervals, outcome.missed) == (5, 0)
+    assert outcome.problem == "it answers with status 503 (starting)"
 
 
 def test_a_service_that_refuses_does_not_get_it_again() -> None:
     refusal = {"status": 401, "body": b"unauthorized\naccess"}
     with serving(refusal) as service:
-        delivery = delivered_to(service.origin, "influxdb")
+        outcome = delivered_to(service.origin, "influxdb")
         bodies = [sent.body for sent in service.received]
-    assert (delivery.missed, delivery.problem) == (5, "it answers with status 401 (unauthorized access)")
+    assert (outcome.missed, outcome.problem) == (5, "it answers with status 401 (unauthorized access)")
     assert sum(body.count(b"transaction=request,statut=ok") for body in bodies) == 5
     with serving(refusal, *({"status": 204, "body": b""},) * 20) as service:
         assert delivered_to(service.origin, "influxdb").missed == 1
@@ -108,8 +108,8 @@ def test_a_service_that_never_answers_does_not_hold_up_the_end(monkeypatch: pyte
     """Without limits the test does not come to its end."""
     monkeypatch.setattr("framestorm.sinks.sink.END_WITHIN_S", 0.1)
     with serving({"delay_s": 600}) as service:
-        delivery = delivered_to(service.origin, "influxdb")
-    assert (delivery.intervals, delivery.missed) == (5, 5)
+        outcome = delivered_to(service.origin, "influxdb")
+    assert (outcome.intervals, outcome.missed) == (5, 5)
 
 
 def test_a_service_that_takes_no_connection_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +117,8 @@ def test_a_service_that_takes_no_connection_is_given_up_in_time(monkeypatch: pyt
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        delivery = delivered_to(f"http://127.0.0.1:{silent.getsockname()[1]}", "otlp", seconds=2)
-    assert (delivery.missed, delivery.problem) == (2, "it does not answer within 0.2 s")
+        outcome = delivered_to(f"http://127.0.0.1:{silent.getsockname()[1]}", "otlp", seconds=2)
+    assert (outcome.missed, outcome.problem) == (2, "it does not answer within 0.2 s")
 
 
 def test_what_is_kept_for_a_service_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +132,8 @@ def test_what_is_kept_for_a_service_has_a_limit(monkeypatch: pytest.MonkeyPatch)
 
     with serving({"status": 503, "body": b""}) as service:
         services.append(service)
-        delivery = delivered_to(service.origin, "influxdb", seconds=100, each=come_back)
+        outcome = delivered_to(service.origin, "influxdb", seconds=100, each=come_back)
         last = service.received[-1].body
         kept = sum(sent.body.count(b"transaction=request,statut=ok") for sent in service.received[-2:])
     assert len(last) <= 8000
-    assert 50 < delivery.missed < 100 and kept >= 100 - delivery.missed
+    assert 50 < outcome.missed < 100 and kept >= 100 - outcome.missed
