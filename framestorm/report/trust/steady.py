@@ -51,4 +51,6 @@ def _part(steady: SteadyState) -> str:
 
 
 def _compared(change: float) -> str:
+    if change >= 1:
+        return f"{1 + change:.3g} times as long"
     return f"{percent(abs(change))} {'longer' if change > 0 else 'shorter'}"
