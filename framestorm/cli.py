@@ -261,7 +261,7 @@ def _find(words: Sequence[str]) -> int:
 
 
 def _audit(words: Sequence[str]) -> int:
-    """Find out whether a function caches answers."""
+    """Find out whether a function caches answers, and is as accurate under load as alone."""
     from framestorm.audit import command
 
     parser = Parser(prog="./run.sh audit", description=_audit.__doc__, epilog=command.EXIT_STATUS)

@@ -1,4 +1,7 @@
-"""`./run.sh audit`: whether a function caches, by a run of one user who sends each input twice."""
+"""`./run.sh audit`: whether a function caches, and answers as right under load as alone.
+
+One user sends each input twice; then several users together send each once.
+"""
 
 import argparse
 import threading
@@ -6,14 +9,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import polars as pl
-
 from framestorm import conductor, paths
 from framestorm.audit import page
+from framestorm.audit.answers import causes_of, pairs_of, read_answers
 from framestorm.audit.inputs import LEAST, Inputs
-from framestorm.audit.repeats import pairs_of, repeated_order
+from framestorm.audit.repeats import repeated_order
 from framestorm.conductor import Interrupts
 from framestorm.errors import FramestormError, UsageError
+from framestorm.judge.accuracy import judge_accuracy
 from framestorm.judge.caching import judge_caching
 from framestorm.machine import in_background, now_ms
 from framestorm.model import files
@@ -24,18 +27,18 @@ from framestorm.model.run import Record
 from framestorm.model.units import count
 from framestorm.plain import note, say
 from framestorm.report import build
-from framestorm.results.table import read_table
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
 from framestorm.setup import pieces as setup
 
-FILE, ALONE = "audit.json", "alone"
+FILE, ALONE, LOAD = "audit.json", "alone", "load"
 EXIT_STATUS = (
-    "exit status: 0 no cache was seen, 1 it could not be done, 2 wrong usage, 3 the function caches, 4 stopped early"
+    "exit status: 0 neither was seen, 1 it could not be done, 2 wrong usage, 3 the function caches or is less accurate "
+    "under load, 4 stopped early, or too few answers under load"
 )
 WARM_UP = 5  # inputs: the first requests make connections, and find a function that is cold
-LONGEST_S = 600.0
-OPTIONS = ("seed", "folder")
+LONGEST_S, USERS = 600.0, 8
+OPTIONS = ("load_users", "seed", "folder")
 # What the audit sets itself.
 _OWN = ("users", "ramp_s", "load")
 _LOOKS_EVERY_S = 0.2
@@ -43,6 +46,10 @@ _LOOKS_EVERY_S = 0.2
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only an audit has."""
+    parser.add_argument(
+        "--users", metavar="N", dest="load_users", type=int, default=USERS,
+        help="users of the run under load (default: %(default)s)",
+    )  # fmt: skip
     parser.add_argument(
         "--seed", metavar="N", type=int, default=1, help="draws the inputs that are repeated at once (default: 1)"
     )
@@ -63,14 +70,18 @@ def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> i
             "turn, such as jmx/requests.jmx"
         )
     if given := [name for name in _OWN if name in run.what.given]:
-        raise UsageError(f"-J{given[0]}={run.what.given[given[0]]}: the audit sets {given[0]} itself; leave it out")
+        raise UsageError(
+            f"-J{given[0]}={run.what.given[given[0]]}: the audit sets {given[0]} itself; its load is made by --users"
+        )
+    if own.load_users < 2:
+        raise UsageError(f"--users {own.load_users}: a load is made by 2 users or more")
     inputs = Inputs.of(plan, run.what.given)
     folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"audit-{plan.path.stem}")
     if folder.exists():
         raise UsageError(f"{folder} exists; choose a new folder with -o")
     # Before there is a folder: a wrong option of a run is refused here, and leaves nothing.
     setup.ensure(pieces.of_run(run.what, run.where))
-    conductor.check(_options(run, plan, {}, folder / "checked"))
+    conductor.check(_options(run, plan, {}, own.load_users, folder / "checked"))
     order = repeated_order(len(inputs.numbers), own.seed)
     record = FunctionAudit(
         paths.shown(plan.path.resolve()),
@@ -81,21 +92,21 @@ def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> i
         order,
         WARM_UP,
         own.seed,
+        own.load_users,
         now_ms(),
     )
     folder.mkdir(parents=True)
     files.write(folder / FILE, record, indent=1)
-    note(f"each of {count(len(inputs.numbers))} inputs is sent twice by one user, until all were or -Jhold_s is over …")
     interrupts = Interrupts()
+    n = len(inputs.numbers)
     with interrupts.caught():
-        data = {inputs.name: inputs.write(order, folder, "inputs-alone")}
-        options = _options(run, plan, data, folder / ALONE)
-        with in_background(partial(_stop_after, folder / ALONE, len(order))):
-            conductor.run(options, interrupts)
-    build(folder / ALONE)
-    state = files.read(folder / ALONE / "run.json", Record)
-    if not interrupts.count and state.state != "complete":
-        raise FramestormError(f"the run with one user {state.state}: {state.reason}; see {paths.shown(folder / ALONE)}")
+        for name, of_run, users in ((ALONE, order, 1), (LOAD, range(n), own.load_users)):
+            times = "twice by one user" if users == 1 else f"once by {users} users together"
+            note(f"{count(n)} inputs are sent {times}, until all were or -Jhold_s is over …")
+            data = {inputs.name: inputs.write(of_run, folder, f"inputs-{name}")}
+            _run(_options(run, plan, data, users, folder / name), folder / name, len(of_run), interrupts)
+            if interrupts.count:
+                break
     ended = replace(record, state="stopped" if interrupts.count else "complete", ended_ms=now_ms())
     files.write(folder / FILE, ended, indent=1)
     return show(folder)
@@ -109,16 +120,7 @@ def show(folder: Path) -> int:
     """
     record = files.read(folder / FILE, FunctionAudit)
     if record.state == "complete":
-        pairs, left_out = pairs_of(record.order, _answers(folder / ALONE), record.warm_up)
-        pairs = [replace(each, number=record.numbers[each.number]) for each in pairs]
-        if len(pairs) < LEAST - record.warm_up:
-            reasons = "".join(f", {n} were {reason}" for reason, n in left_out.items())
-            raise FramestormError(
-                f"{len(pairs)} inputs were answered twice{reasons}, and a judgement needs {LEAST - record.warm_up} "
-                f"beside the warm-up: give the run more time by -Jhold_s, or see {paths.shown(folder / ALONE)} for "
-                "what failed"
-            )
-        record = replace(record, left_out=left_out, caching=judge_caching(pairs))
+        record = _judged(folder, record)
     record = replace(record, text=page.sentence(record))
     files.write(folder / FILE, record, indent=1)
     page.write(folder, record)
@@ -127,12 +129,42 @@ def show(folder: Path) -> int:
     return page.exit_status(record)
 
 
-def _options(run: RunOptions, plan: Plan, data: dict[str, str], run_dir: Path) -> RunOptions:
-    given = {**run.what.given, **data, "users": "1"}
+def _judged(folder: Path, record: FunctionAudit) -> FunctionAudit:
+    alone, load = read_answers(folder / ALONE), read_answers(folder / LOAD)
+    pairs, left_out = pairs_of(record.order, alone, record.warm_up)
+    pairs = [replace(each, number=record.numbers[each.number]) for each in pairs]
+    if len(pairs) < LEAST - record.warm_up:
+        reasons = "".join(f", {n} were {reason}" for reason, n in left_out.items())
+        raise FramestormError(
+            f"{len(pairs)} inputs were answered twice{reasons}, and a judgement needs {LEAST - record.warm_up} "
+            f"beside the warm-up: give the run more time by -Jhold_s, or see {paths.shown(folder / ALONE)} for "
+            "what failed"
+        )
+    properties = files.read(folder / LOAD / "run.json", Record).properties
+    accuracy = judge_accuracy(
+        causes_of(record.order, alone),
+        causes_of(range(len(record.numbers)), load),
+        is_status_only=not (properties.get("expect") or properties.get("reject")),
+    )
+    return replace(record, left_out=left_out, caching=judge_caching(pairs), accuracy=accuracy)
+
+
+def _options(run: RunOptions, plan: Plan, data: dict[str, str], users: int, run_dir: Path) -> RunOptions:
+    given = {**run.what.given, **data, "users": f"{users}"}
     given.setdefault("hold_s", f"{LONGEST_S:g}")
     if "ramp_s" in plan.settable:
         given["ramp_s"] = "0"
     return replace(run, what=replace(run.what, given=given), output=replace(run.output, run_dir=run_dir))
+
+
+def _run(options: RunOptions, run_dir: Path, requests: int, interrupts: Interrupts) -> None:
+    """Make a run that ends once so many requests were answered."""
+    with in_background(partial(_stop_after, run_dir, requests)):
+        conductor.run(options, interrupts)
+    build(run_dir)
+    state = files.read(run_dir / "run.json", Record)
+    if not interrupts.count and state.state != "complete":
+        raise FramestormError(f"the run {run_dir.name} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
 
 
 def _stop_after(run_dir: Path, requests: int, is_over: threading.Event) -> None:
@@ -149,13 +181,3 @@ def _stop_after(run_dir: Path, requests: int, is_over: threading.Event) -> None:
         if lines > requests:  # and a header
             (run_dir / "stop").touch()
             return
-
-
-def _answers(run_dir: Path) -> pl.DataFrame:
-    """Return the first answer of each place in the order: the requests of a further pass through it do not count."""
-    samples = read_table(run_dir / "samples.csv").filter(pl.col("index").is_not_null()).sort("start_ms")
-    first = samples.unique("index", keep="first", maintain_order=True)
-    cause = pl.col("cause").cast(pl.String)
-    return first.select(
-        "index", "rtt_ms", cause, (pl.col("ok") | cause.is_in(["expect-not-met", "reject-met"])).alias("is_answer")
-    ).collect()

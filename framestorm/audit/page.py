@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from framestorm.model.files import write_text
-from framestorm.model.function_audit import Caching, FunctionAudit
-from framestorm.model.units import percent, plural
+from framestorm.model.function_audit import Accuracy, Caching, FunctionAudit
+from framestorm.model.units import NONE, percent, plural
 from framestorm.report.document import render
 from framestorm.report.figure import MAIN, QUIET, SECOND, Chart, Lengths, dots, line
 from framestorm.report.junit import Case, suite_xml
@@ -12,14 +12,45 @@ from framestorm.report.junit import Case, suite_xml
 
 def exit_status(record: FunctionAudit) -> int:
     """Return the exit status of run.sh."""
-    return 4 if record.caching is None else 3 if record.caching.is_found else 0
+    caching, accuracy = record.caching, record.accuracy
+    if caching is None or accuracy is None:
+        return 4
+    return 3 if caching.is_found or accuracy.is_worse else 4 if accuracy.difference is None else 0
 
 
 def sentence(record: FunctionAudit) -> str:
-    """Return what the audit found in a sentence or two."""
-    caching = record.caching
-    if caching is None:
+    """Return what the audit found in a few sentences."""
+    if record.caching is None or record.accuracy is None:
         return "The audit was stopped early, and says nothing. Make it again."
+    return f"{of_caching(record.caching)} {of_accuracy(record.accuracy, record.users)}"
+
+
+def of_accuracy(accuracy: Accuracy, users: int) -> str:
+    """Return in words how right the answers are under load."""
+    if accuracy.difference is None:
+        lost = ", ".join(f"{cause}: {n}" for cause, n in accuracy.load.missing.items()) or "the run was too short"
+        return (
+            f"Accuracy under load was not judged: with {users} users only {accuracy.n} inputs were answered that were "
+            f"also answered alone ({lost})."
+        )
+    text = (
+        f"{accuracy.n} inputs were answered alone and with {users} users: under load, the share of right answers "
+        f"differs by {points(accuracy.difference.value)} percentage points (95 % confidence interval "
+        f"[{points(accuracy.difference.low)}, {points(accuracy.difference.high)}])."
+    )
+    text = f"It is less accurate under load. {text}" if accuracy.is_worse else f"No loss of accuracy was seen. {text}"
+    if accuracy.is_status_only:
+        text += " Only the status was checked: -Jexpect says what a right answer is."
+    return text
+
+
+def points(share: float | None) -> str:
+    """Return a difference of shares in percentage points."""
+    return NONE if share is None else f"{100 * share:+.1f}" if round(100 * share, 1) else "0"
+
+
+def of_caching(caching: Caching) -> str:
+    """Return in words whether the function caches."""
     if not caching.is_found:
         return (
             f"No cache was seen: {plural(caching.ratio.n, 'repeated input')} were {between(caching)} the second time "
@@ -72,20 +103,30 @@ def page_html(record: FunctionAudit) -> str:
     return render(
         "audit.html.j2",
         [_chart(record.caching)] if record.caching else [],
-        filters={"ends": ends, "probability": probability},
+        filters={"ends": ends, "probability": probability, "points": points},
         a=record,
         text=sentence(record).rstrip("."),
         look={0: "pass", 3: "fail", 4: "partial"}[status],
-        verdict_word={0: "No cache seen", 3: "Caches", 4: "Not finished"}[status],
+        verdict_word=_verdict_word(record),
     )
+
+
+def _verdict_word(record: FunctionAudit) -> str:
+    caching, accuracy = record.caching, record.accuracy
+    if caching is None or accuracy is None:
+        return "Not finished"
+    words = ["caches"] * caching.is_found + ["less accurate under load"] * accuracy.is_worse
+    return " and ".join(words).capitalize() or ("No cache seen" if accuracy.difference is None else "Passed")
 
 
 def junit_xml(record: FunctionAudit) -> str:
     """Return the verdict of an audit as JUnit's XML."""
-    text, caching = sentence(record), record.caching
+    text, caching, accuracy = sentence(record), record.caching, record.accuracy
+    is_complete = accuracy is not None and accuracy.difference is not None
     cases = [
-        Case("the audit is complete", None if caching else ("partial", text)),
+        Case("the audit is complete", None if is_complete else ("partial", text)),
         Case("no cache is seen", ("failed", text) if caching and caching.is_found else None, output=text),
+        Case("no loss of accuracy under load", ("failed", text) if accuracy and accuracy.is_worse else None),
     ]
     took_ms = (record.ended_ms or record.started_ms) - record.started_ms
     return suite_xml(f"audit {Path(record.plan).stem}", cases, {"plan": record.plan}, record.started_ms, took_ms)

@@ -1,4 +1,4 @@
-"""audit.json: what an audit of a function found, as its page shows it: does it cache."""
+"""audit.json: what an audit of a function found: does it cache, and are its answers as right under load as alone."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -50,6 +50,32 @@ class Caching:
 
 
 @dataclass(frozen=True)
+class AnswerCounts:
+    """The answers of one run: how many are right; by cause, how many are wrong, and how many never came."""
+
+    right: int
+    wrong: dict[str, int]
+    missing: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The answers to the same inputs alone, by one user, and under load, by several.
+
+    n: inputs with an answer, right or wrong, in both runs. difference: the share of these that are right under load,
+    less that alone; None if they are too few.
+    is_worse: whether the whole interval is below 0. is_status_only: nothing but the status says what is right.
+    """
+
+    alone: AnswerCounts
+    load: AnswerCounts
+    n: int
+    difference: Estimate | None
+    is_worse: bool
+    is_status_only: bool
+
+
+@dataclass(frozen=True)
 class FunctionAudit:
     """The content of audit.json.
 
@@ -57,7 +83,7 @@ class FunctionAudit:
     were left out because they are the same as an earlier one.
     order: the number of the input that each request of the run with one user sends, from 0; warm_up: how many of the
     first inputs do not count.
-    seed: by which inputs were drawn that are sent again at once.
+    seed: by which inputs were drawn that are sent again at once; users: of the run under load.
     """
 
     plan: str
@@ -68,10 +94,12 @@ class FunctionAudit:
     order: list[int]
     warm_up: int
     seed: int
+    users: int
     started_ms: float
     state: AuditState = "running"
     left_out: dict[str, int] = field(default_factory=dict)
     caching: Caching | None = None
+    accuracy: Accuracy | None = None
     ended_ms: float | None = None
     text: str = ""
     format: int = field(default=FORMAT, kw_only=True)

@@ -1,4 +1,4 @@
-"""`./run.sh audit` for real, on a function with a planted cache and on one without; and what it refuses."""
+"""`./run.sh audit` for real: a planted cache, planted wrong answers under load, neither; and what it refuses."""
 
 import json
 import threading
@@ -14,12 +14,14 @@ from tests.docs.test_pages import shown
 from tests.runs import RunSh
 
 WORK_S, INPUTS = 0.03, 40
-Serve = Callable[[bool], str]
+Serve = Callable[..., str]
 
 
 @contextmanager
-def serving(*, caches: bool, status: int = 200) -> Iterator[str]:
+def serving(*, caches: bool = False, is_confused: bool = False, status: int = 200) -> Iterator[str]:
+    """A function that labels texts; `is_confused`: it forgets the label while it works on another text."""
     answered = set[bytes]()
+    working: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -27,12 +29,16 @@ def serving(*, caches: bool, status: int = 200) -> Iterator[str]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            working.append(body)
             if not (caches and body in answered):
                 time.sleep(WORK_S)
             answered.add(body)
+            answer = b'{"label": "a"}' if len(working) == 1 or not is_confused else b"{}"
+            working.remove(body)
             self.send_response(status)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
+            self.wfile.write(answer)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -46,7 +52,7 @@ def serving(*, caches: bool, status: int = 200) -> Iterator[str]:
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     with ExitStack() as stack:
-        yield lambda caches: stack.enter_context(serving(caches=caches))
+        yield lambda **planted: stack.enter_context(serving(**planted))
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def texts(tmp_path: Path) -> Path:
 
 def test_a_planted_cache_is_seen(run_sh: RunSh, serve: Serve, texts: Path) -> None:
     (command,) = shown("auditing.md")
-    words = command.replace("http://127.0.0.1:8080/", serve(True)).replace("texts.jsonl", str(texts))
+    words = command.replace("http://127.0.0.1:8080/", serve(caches=True)).replace("texts.jsonl", str(texts))
     done = run_sh(words, out="audit", status=3)
     assert "It caches: the second answer to the same input takes" in done.stdout
     record = done.json("audit.json")
@@ -74,28 +80,45 @@ def test_a_planted_cache_is_seen(run_sh: RunSh, serve: Serve, texts: Path) -> No
     pair = next(each for each in caching["pairs"] if each["number"] == 10)
     times = [float(rows[at]["rtt_ms"]) for at in places]
     assert times == [pair["first_ms"], pair["second_ms"]]
+    accuracy = record["accuracy"]
+    assert accuracy["n"] == accuracy["alone"]["right"] == accuracy["load"]["right"] == INPUTS
+    assert not accuracy["is_worse"] and not accuracy["is_status_only"]
     assert done.text("junit.xml").count("<failure") == 1
     assert "It caches" in done.text("index.html")
     # The page again, judged from the raw files.
     folder = run_sh.folder / "audit"
-    (folder / "audit.json").write_text(json.dumps(record | {"caching": None, "text": ""}))
+    (folder / "audit.json").write_text(json.dumps(record | {"caching": None, "accuracy": None, "text": ""}))
     again = run_sh("report", str(folder), out="", status=3)
     assert record["text"] in again.stdout
     assert done.json("audit.json") == record
 
 
-def test_a_function_without_a_cache_passes(run_sh: RunSh, serve: Serve, texts: Path) -> None:
+def test_wrong_answers_under_load_are_a_loss_of_accuracy(run_sh: RunSh, serve: Serve, texts: Path) -> None:
+    words = ("audit", "-t", "jmx/requests.jmx", f"-Jurl={serve(is_confused=True)}", f"-Jbody=@{texts}", "--users", "4")
+    done = run_sh(*words, "-Jexpect=$.label", out="audit", status=3)
+    assert "It is less accurate under load." in done.stdout and "It caches" not in done.stdout
+    accuracy = done.json("audit.json")["accuracy"]
+    assert accuracy["alone"] == {"right": INPUTS, "wrong": {}, "missing": {}}
+    assert accuracy["load"]["wrong"].keys() == {"expect-not-met"}
+    wrong = [row for row in done.rows("load/samples.csv") if row["cause"] == "expect-not-met"]
+    assert accuracy["load"]["wrong"]["expect-not-met"] <= len(wrong)
+    assert accuracy["difference"]["high"] < 0
+    assert done.json("load/run.json")["properties"]["users"] == "4"
+
+
+def test_a_function_with_neither_passes(run_sh: RunSh, serve: Serve, texts: Path) -> None:
     folder = texts.parent / "scans"
     folder.mkdir()
     for n in range(INPUTS):
         (folder / f"{n}.txt").write_text(f"scan {n}")
-    done = run_sh("audit", "-t", "jmx/requests.jmx", f"-Jurl={serve(False)}", f"-Jbody=@{folder}", out="audit")
+    done = run_sh("audit", "-t", "jmx/requests.jmx", f"-Jurl={serve()}", f"-Jbody=@{folder}", out="audit")
     assert f"No cache was seen: {INPUTS - 5} repeated inputs were between" in done.stdout
+    assert "No loss of accuracy was seen" in done.stdout and "Only the status was checked" in done.stdout
     assert "<failure" not in done.text("junit.xml")
 
 
 def test_a_function_that_fails_cannot_be_judged(run_sh: RunSh, texts: Path) -> None:
-    with serving(caches=False, status=500) as url:
+    with serving(status=500) as url:
         done = run_sh("audit", "-t", "jmx/requests.jmx", f"-Jurl={url}", f"-Jbody=@{texts}", out="audit", status=1)
     assert f"0 inputs were answered twice, 5 were warm-up, {INPUTS - 5} were without an answer" in done.stderr
 
@@ -112,6 +135,7 @@ def test_a_function_that_is_not_there_leaves_nothing(run_sh: RunSh, texts: Path)
         (["-t", "jmx/requests.jmx", "-Jbody=hello"], "the plan has no data set"),
         (["-t", "jmx/requests.jmx", "-Jusers=3"], "the audit sets users itself"),
         (["-t", "jmx/request-rate.jmx"], "has no property users"),
+        (["-t", "jmx/requests.jmx", "--users", "1"], "a load is made by 2 users or more"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_before_anything_is_sent(run_sh: RunSh, words: list[str], why: str) -> None:

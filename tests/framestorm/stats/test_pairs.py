@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from framestorm.stats.pairs import hodges_lehmann, more_often, signed_rank_below
+from framestorm.stats.pairs import hodges_lehmann, more_often, paired_difference, signed_rank_below
 
 
 @pytest.mark.parametrize("middle", [-0.3, 0.0, 0.3])
@@ -37,3 +37,22 @@ def test_the_interval_holds_the_middle_in_95_of_100() -> None:
     estimates = [hodges_lehmann(draw.laplace(0.1, 1, 40)) for _ in range(400)]
     held = sum((each.low or 0) <= 0.1 <= (each.high or 0) for each in estimates)
     assert 0.92 <= held / 400 <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("counts", "low", "high"),
+    # Examples of Newcombe, Statistics in Medicine 17, 1998, by method 10.
+    [((36, 12, 2, 0), 0.0569, 0.3404), ((54, 0, 0, 0), -0.0664, 0.0664)],
+)
+def test_the_interval_of_paired_shares_is_the_published_one(
+    counts: tuple[int, int, int, int], low: float, high: float
+) -> None:
+    assert paired_difference(*counts).ends == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_interval_of_paired_shares_holds_the_difference_in_95_of_100() -> None:
+    draw = np.random.default_rng(4)
+    tables = draw.multinomial(80, [0.7, 0.05, 0.15, 0.1], 1000)
+    estimates = [paired_difference(*map(int, table)) for table in tables]
+    held = sum((each.low or -1) <= -0.1 <= (each.high or 1) for each in estimates)
+    assert 0.93 <= held / 1000 <= 0.98
