@@ -129,7 +129,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
         stack.enter_context(scraping(run_dir, options.output.scrape))
         services = open_sinks(options.output.sinks, run_dir.name, begun)
         if page is not None:
-            page.begin(run_dir, plan.label)
+            page.begin(run_dir.name, begun, plan.label)
         sinks = [*services, *([page] if page is not None else [])]
         view = LiveView(run_dir, plan.has_journal, plan.label, sinks)
         with in_background(view.watch):

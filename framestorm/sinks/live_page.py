@@ -3,6 +3,7 @@
 It answers requests for its own name only: a page of another site whose name leads to this machine gets nothing.
 """
 
+import sys
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,7 +51,7 @@ class LivePage(Sink):
     def __init__(self, port: int) -> None:
         self._lock = Lock()
         self._record, self._series = Record(), LiveSeries(Record(), "sample")
-        self._name = ""
+        self._run_name = ""
         self._glance: Glance | None = None
         self._is_ended = False
         self._report: Path | None = None
@@ -64,13 +65,13 @@ class LivePage(Sink):
             why = f"the port is taken by {holder}" if holder else str(error)
             raise UsageError(f"--live {port}: {why}; give another port, or 0 for any that is free") from None
         self.url = f"http://{LOOPBACK}:{self._server.server_port}/"
-        super().__init__()
+        super().__init__("--live")
         Thread(target=self._serve, daemon=True).start()
 
-    def begin(self, run_dir: Path, label: str) -> None:
-        """Show the run of a folder, once its load has begun."""
+    def begin(self, run: str, record: Record, label: str) -> None:
+        """Show the run of that name, whose load has begun."""
         with self._lock:
-            self._name, self._record = run_dir.name, files.read(run_dir / "run.json", Record)
+            self._run_name, self._record = run, record
             self._series = LiveSeries(self._record, label)
             self._content = ""
         note(f"live page: {self.url}")
@@ -108,7 +109,7 @@ class LivePage(Sink):
             if not self._content:
                 report = str(self._report or "")
                 self._content = live_json(
-                    self._name,
+                    self._run_name,
                     self._record,
                     self._series,
                     self._glance,
@@ -163,7 +164,10 @@ class _PageServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: socket | tuple[bytes, socket], client_address: Any) -> None:
-        """Say nothing: a browser that closes its connection is no fault of the run."""
+        """Say what is wrong with the page; a browser that closes its connection is no fault."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            self.page.say(f"{type(error).__name__}: {error}")
 
 
 class _PageHandler(BaseHTTPRequestHandler):

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from framestorm import __version__
 from framestorm.model.run import Record
 from framestorm.model.sink import SinkAddress, SinkOutcome
-from framestorm.plain import note
 from framestorm.sinks.sink import Sink, Update
 
 EVERY_S = 1.0
@@ -35,18 +34,17 @@ class PushedSink(Sink):
     def __init__(self, address: SinkAddress, run: str, record: Record) -> None:
         self.address, self.run = address, run
         self.plan = (record.plan or "").rpartition("/")[2].removesuffix(".jmx")
-        self._problem: str | None = None
         self._url = urlsplit(address.url)
         self._connection: http.client.HTTPConnection | None = None
         self._sent_s = 0.0
         self._last: Update | None = None
         self.n_unsent = 0
-        super().__init__()
+        super().__init__(f"--sink {address.shown}")
 
     def outcome(self) -> SinkOutcome:
         """Return what became of the intervals, once the run is over."""
         return SinkOutcome(
-            self.address.shown, self.n_intervals, min(self.n_missed + self.n_unsent, self.n_intervals), self._problem
+            self.address.shown, self.n_intervals, min(self.n_missed + self.n_unsent, self.n_intervals), self.problem
         )
 
     def take(self, update: Update) -> None:
@@ -86,12 +84,12 @@ class PushedSink(Sink):
         try:
             self._send(body)
         except Refused as error:
-            self._say(str(error))
+            self.say(str(error))
             if self.IS_CUMULATIVE:
                 return
             self.n_missed += self.n_unsent
         except (OSError, http.client.HTTPException) as error:
-            self._say(_why(error))
+            self.say(_why(error))
             return
         self.n_unsent = 0
         self.delivered()
@@ -131,11 +129,6 @@ class PushedSink(Sink):
         if self._url.scheme == "https":
             return http.client.HTTPSConnection(host, port, timeout=WITHIN_S, context=ssl.create_default_context())
         return http.client.HTTPConnection(host, port, timeout=WITHIN_S)
-
-    def _say(self, problem: str) -> None:
-        if self._problem is None:
-            self._problem = problem
-            note(f"--sink {self.address.shown}: {problem}; the run goes on")
 
 
 def _why(error: Exception) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from framestorm.model.glance import Glance
 from framestorm.model.run import Loss
+from framestorm.plain import note
 from framestorm.results.interval import Interval
 
 # Updates come twice a second.
@@ -40,10 +41,12 @@ class Update:
 class Sink(ABC):
     """Takes the updates of one run.
 
-    n_intervals: how many there were; n_missed: how many of them it did not get.
+    name: as people call it. n_intervals: how many there were; n_missed: how many of them it did not get; problem: why.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.problem: str | None = None
         self.n_intervals = 0
         self.n_missed = 0
         self._is_over = threading.Event()
@@ -69,6 +72,12 @@ class Sink(ABC):
         while not self._waiting.empty():
             self.n_missed += len(self._waiting.get().intervals)
 
+    def say(self, problem: str) -> None:
+        """Say the first problem on the terminal."""
+        if self.problem is None:
+            self.problem = problem
+            note(f"{self.name}: {problem}; the run goes on")
+
     @abstractmethod
     def take(self, update: Update) -> None:
         """Take an update, in the thread of the sink."""
@@ -85,7 +94,12 @@ class Sink(ABC):
                 if self._is_over.is_set():
                     break
                 continue
-            self.take(update)
+            try:
+                self.take(update)
+            except Exception as error:
+                # Whatever it is, the run goes on, and so does the sink.
+                self.n_missed += len(update.intervals)
+                self.say(f"{type(error).__name__}: {error}")
         self.end()
 
 

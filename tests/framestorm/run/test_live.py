@@ -446,7 +446,7 @@ class Collecting(Sink):
 
     def __init__(self) -> None:
         self.updates: list[Update] = []
-        super().__init__()
+        super().__init__("collecting")
 
     def take(self, update: Update) -> None:
         self.updates.append(update)

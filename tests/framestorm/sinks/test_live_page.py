@@ -27,13 +27,12 @@ BEGAN_S = 1_800_000_000.0
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[LivePage]:
+def page() -> Iterator[LivePage]:
     """The page of a run that has begun."""
     hosts = (Host("vm-7", "slave", cores=2, inventory_name="slave1"),)
     record = Record(plan="jmx/requests.jmx", title="OCR <b>nightly</b>", started_ms=BEGAN_S * 1000, hosts=hosts)
-    write(tmp_path / "run.json", record)
     page = LivePage(0)
-    page.begin(tmp_path, "request")
+    page.begin("nightly-1", record, "request")
     yield page
     page.close()
 
@@ -173,6 +172,18 @@ def test_its_own_names_get_the_page_and_no_other_site_may_frame_it(page: LivePag
 
 def test_only_this_machine_reaches_it(page: LivePage) -> None:
     assert page._server.server_address[0] == "127.0.0.1"
+
+
+def test_a_fault_of_the_page_is_said_once(page: LivePage, capfd: pytest.CaptureFixture[str]) -> None:
+    port = page.url.rsplit(":", 1)[1].rstrip("/")
+    capfd.readouterr()
+    page.content = lambda: 1 / 0  # type: ignore[assignment,method-assign]
+    for _ in range(2):
+        with pytest.raises(http.client.RemoteDisconnected):
+            get(page, "/state", f"localhost:{port}")
+    finish([page])
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said == "note: --live: ZeroDivisionError: division by zero; the run goes on"
 
 
 def test_connections_that_say_nothing_do_not_pile_up(page: LivePage) -> None:

@@ -15,7 +15,7 @@ class Slow(Sink):
     def __init__(self) -> None:
         self.is_released = Event()
         self.seconds: list[float] = []
-        super().__init__()
+        super().__init__("slow")
 
     def take(self, update: Update) -> None:
         self.is_released.wait()
@@ -53,3 +53,25 @@ def test_a_sink_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPa
     assert hanging.seconds == full.seconds == []
     hanging.is_released.set()
     full.is_released.set()
+
+
+class Faulty(Sink):
+    """Fails at each second update."""
+
+    def __init__(self) -> None:
+        self.n_taken = 0
+        super().__init__("faulty")
+
+    def take(self, update: Update) -> None:
+        self.n_taken += 1
+        if self.n_taken % 2:
+            raise KeyError("a label")
+
+
+def test_a_fault_of_a_sink_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    faulty = Faulty()
+    for second in range(4):
+        faulty.put(update(second, interval_of(second, 5.0)))
+    sink.finish([faulty])
+    assert (faulty.n_taken, faulty.n_intervals, faulty.n_missed) == (4, 4, 2)
+    assert capsys.readouterr().err == "note: faulty: KeyError: 'a label'; the run goes on\n"
