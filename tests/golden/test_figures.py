@@ -75,6 +75,8 @@ NEW_TIMES = {"latency", "connect"}
 # Whether a function kept up with a schedule is a criterion, and has figures of its own.
 NEW_METRICS |= {"answered_per_s", "in_flight_max", "overload"}
 NEW_DOUBTS = {"overloaded"}
+# So has the share of samples that meet every objective by themselves.
+NEW_METRICS |= {"goodput", "good_per_s"}
 # Equal on one processor, not to the last digit or two on all: exp and log of NumPy and the least squares of its BLAS
 # are other code on another one. These are fitted or geometric means, or ends of intervals that are made with them.
 NEAR = re.compile(r"\.(scalability|hypotheses|comparisons)\..*|\.points\.\d+\.figures\.\w+\.(low|high)")
