@@ -29,7 +29,7 @@
     return Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name));
   }
 
-  // On a phone the panels of a chart stand one below the other.
+  // In a window of less than three panels they stand one below the other.
   function stacked(layout) {
     const panels = axisNames(layout).filter((name) => name.startsWith("x"));
     const gap = 0.32 / panels.length, height = (1 - gap * (panels.length - 1)) / panels.length;
@@ -41,11 +41,11 @@
     return { ...layout, ...Object.fromEntries(places) };
   }
 
-  function themed(figure, narrow) {
+  function themed(figure, narrow, isStacked = false) {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
     const { data, layout: given } = coloured(figure, style);
-    const layout = narrow && figure.panels > 1 ? stacked(given) : given;
+    const layout = isStacked && figure.panels > 1 ? stacked(given) : given;
     const axis = {
       gridcolor: colour("--grid"), linecolor: colour("--soft"), zeroline: false, ticks: "outside", ticklen: 4,
       tickcolor: colour("--soft"), showline: true, automargin: true, fixedrange: narrow, separatethousands: true,
@@ -73,12 +73,12 @@
   }
 
   function draw() {
-    const narrow = window.matchMedia("(max-width: 40rem)").matches;
+    const [narrow, isStacked] = ["40rem", "52rem"].map((width) => window.matchMedia(`(max-width: ${width})`).matches);
     plots.forEach((plot, number) => {
       if (!isShown(plot)) return;
-      const { data, layout } = themed(figures[number], narrow);
+      const { data, layout } = themed(figures[number], narrow, isStacked);
       const { panels, height_rem } = figures[number];
-      if (height_rem) plot.style.height = `${narrow && panels > 1 ? 13 * panels : height_rem}rem`;
+      if (height_rem) plot.style.height = `${isStacked && panels > 1 ? 13 * panels : height_rem}rem`;
       Plotly.react(plot, data, layout, config);
       const pressed = plot.parentElement.querySelector('.choice[aria-pressed="true"]');
       const choices = [...plot.parentElement.querySelectorAll(".choice")];
