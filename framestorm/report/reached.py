@@ -37,7 +37,8 @@ def read_reached(
 def _of_load(
     load: Load, record: Record, every: pl.LazyFrame, cut_ms: float | None, *, has_slaves: bool
 ) -> Reached | None:
-    of_groups = every.filter(is_of_groups("user", load.groups, has_slaves=has_slaves))
+    # The samples of processes do not name their thread: a plan with these has one group.
+    of_groups = every if record.has_users else every.filter(is_of_groups("user", load.groups, has_slaves=has_slaves))
     is_ok = pl.col("ok").fill_null(value=False)
     first_ms, user_ms, failed, threads = (
         of_groups.select(
@@ -62,7 +63,8 @@ def _of_load(
         return None
     limits = [other.limit for other in record.loads if not other.is_timer and other.name in load.groups]
     # A pool need not have all the threads that it may have.
-    limit = min(threads, sum(each for each in limits if each)) if all(limits) else None
+    most = sum(each for each in limits if each)
+    limit = (most if record.has_users else min(threads, most)) if all(limits) else None
     cut_s = None if cut_ms is None else (cut_ms - first_ms) / 1000
     each_s = user_ms / 1000 / len(starts_s) if starts_s else 0.0
     return _compared(load, starts_s, cut_s, limit, each_s, int(failed))

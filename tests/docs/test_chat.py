@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path, monkeypatch: py
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"prompt": "one"}\n"two"\n')
     pieces = (delta("a "), delta("b "), delta("c"), usage(4), DONE)
-    commands = [command for command in shown("chat.md") if "-Jurl=" in command]
+    commands = [command for command in shown("chat.md") if "chat.jmx" in command and "-Jurl=" in command]
     for number, (command, load) in enumerate(zip(commands, LOADS, strict=True)):
         words = command.replace("@prompts.jsonl", f"@{prompts}").partition(" -Jload=")[0]
         with serving(server=StandIn([events(sse(*pieces), pause_s=0.005)])) as server:
@@ -69,3 +70,22 @@ def test_the_embedded_model(run_sh: RunSh) -> None:
     record = done.json("run.json")
     assert record["target"]["kind"] == "embedded"
     assert record["target"]["url"].endswith("/function/chat/v1/chat/completions")
+
+
+def test_requests_at_a_rate(run_sh: RunSh) -> None:
+    (command,) = (command for command in shown("chat.md") if "chat-rate.jmx" in command)
+    with serving(server=StandIn([events(sse(delta("a "), delta("b"), DONE), pause_s=0.005)])) as server:
+        words = command.replace("http://127.0.0.1:8000", server.origin).replace("< 500", "< 5000")
+        done = run_sh(words.replace("-Jhold_s=60", "-Jhold_s=4"), "-Jramp_s=0", "-Jprompt_words=5")
+    rows = done.rows("samples.csv")
+    assert len(rows) == len(server.received) == 16
+    assert {(row["ok"], row["index"], row["tokens"]) for row in rows} == {("true", "0", "2")}
+    assert len({row["user"] for row in rows}) == 16
+    due_ms = sorted(float(row["intended_ms"]) for row in rows)
+    assert all(240 < after - before < 260 for before, after in pairwise(due_ms))
+    assert all(float(row["start_ms"]) >= float(row["intended_ms"]) for row in rows)
+    assert len({json.loads(request.body)["messages"][0]["content"] for request in server.received}) == 16
+    summary = done.json("summary.json")
+    assert (summary["goodput"]["good"], summary["missing"], summary["verdict"]["word"]) == (16, [], "pass")
+    (reached,) = summary["reached"]
+    assert (reached["name"], reached["sent"]) == ("arrivals", 16)
