@@ -33,9 +33,12 @@ def of_accuracy(accuracy: Accuracy, users: int) -> str:
             f"Accuracy under load was not judged: with {users} users only {accuracy.n} inputs were answered that were "
             f"also answered alone ({lost})."
         )
+    change = round(accuracy.difference.value * accuracy.n)
+    compared = f"{abs(change)} {'fewer' if change < 0 else 'more'} are right with {users} users than with one"
     text = (
-        f"{accuracy.n} inputs were answered alone and with {users} users: under load, the share of right answers "
-        f"differs by {points(accuracy.difference.value)} percentage points (95 % confidence interval "
+        f"Of {accuracy.n} inputs that were answered in both runs, "
+        f"{compared if change else f'as many are right with {users} users as with one'}: a difference of "
+        f"{points(accuracy.difference.value)} percentage points (95 % confidence interval "
         f"[{points(accuracy.difference.low)}, {points(accuracy.difference.high)}])."
     )
     text = f"It is less accurate under load. {text}" if accuracy.is_worse else f"No loss of accuracy was seen. {text}"
