@@ -14,8 +14,10 @@ EXAMPLES: dict[SinkKind, str] = {
     "prometheus": "http://host:9090/api/v1/write",
     "otlp": "http://host:4318/v1/metrics",
 }
-# What the path of an address has, so that figures do not go to a page that answers with 200.
-PATHS: dict[SinkKind, str] = {"influxdb": "write", "prometheus": "write", "otlp": "metrics"}
+# What the path of an address has, so that figures do not go to a page that answers with 200: one of these.
+PATHS: dict[SinkKind, tuple[str, ...]] = {
+    "influxdb": ("write",), "prometheus": ("write", "push"), "otlp": ("metrics",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ def parse_sink(text: str, option: str = "--sink") -> SinkAddress:
     try:
         parts = urlsplit(url)
         is_usable = (
-            parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and PATHS[kind] in parts.path
+            parts.scheme in {"http", "https"}
+            and parts.hostname
+            and parts.port != 0
+            and any(word in parts.path for word in PATHS[kind])
         )
         has_password = parts.password is not None
     except ValueError:

@@ -30,5 +30,9 @@ def test_what_is_no_address_is_refused(text: str, why: str) -> None:
     assert why in str(refusal.value) and "secret" not in str(refusal.value)
 
 
+def test_mimir_takes_remote_write_by_another_name() -> None:
+    assert parse_sink("prometheus:https://h/api/v1/push").url == "https://h/api/v1/push"
+
+
 def test_a_query_is_not_shown() -> None:
     assert parse_sink("influxdb:http://h/write?db=a&p=secret").shown == "influxdb:http://h/write"
