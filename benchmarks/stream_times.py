@@ -96,7 +96,7 @@ def measure(streams: int, tokens: int, folder: Path) -> int:
     listener.close()
     name = client_server.new_name("/stream-times")
     with subprocess.Popen(client_server.command(sys.executable, ROOT / "client", name)) as users:
-        client_server.Watch(name, lambda: users.poll() is not None)
+        client_server.Heartbeat(name, lambda: users.poll() is not None)
         before_s = _cpu_s(users.pid)
         words = ["perl", ROOT / "client/launch.pl", name, sys.executable, ROOT / "client/chat.py", "0", "--url", url]
         processes = [

@@ -29,7 +29,7 @@ def command(python: str | Path, client_dir: str | Path, name: str) -> list[str]:
     return [str(python), f"{client_dir}/server.py", name]
 
 
-class Watch:
+class Heartbeat:
     """Asks a client server at intervals whether it works."""
 
     def __init__(self, name: str, has_ended: Callable[[], bool], account: int | None = None) -> None:

@@ -95,7 +95,7 @@ def recording() -> Iterator[tuple[str, Recorder]]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Agreement:
     """One thing that kit and server have to agree on; `is_equal` is None if a saturated machine cannot tell."""
 
     what: str
@@ -107,20 +107,20 @@ class Comparison:
         return f"{state:<9}{self.what}: {self.words}"
 
 
-def compare(summary: Summary, run_dir: Path, recorder: Recorder, users: int | None) -> Iterator[Comparison]:
+def compare(summary: Summary, run_dir: Path, recorder: Recorder, users: int | None) -> Iterator[Agreement]:
     """Compare a run's report with what the server saw of it; `users` of a closed load, None for one at a rate."""
     seen = sorted(recorder.requests, key=lambda each: each.came_ns)
     main = summary.main
-    yield Comparison("requests", main.n == len(seen), f"{count(main.n)} reported, {count(len(seen))} seen")
+    yield Agreement("requests", main.n == len(seen), f"{count(main.n)} reported, {count(len(seen))} seen")
     bodies = {each.body for each in seen}
     is_sent = bodies == {hashlib.sha256(BODY.encode()).hexdigest()}
-    yield Comparison("bodies", is_sent, "each is the one that was asked for" if is_sent else f"{len(bodies)} different")
+    yield Agreement("bodies", is_sent, "each is the one that was asked for" if is_sent else f"{len(bodies)} different")
     samples = read_samples(run_dir).loaded
 
-    def of_times(what: str, is_equal: bool, words: str) -> Comparison:
+    def of_times(what: str, is_equal: bool, words: str) -> Agreement:
         if is_equal or "saturated" not in summary.doubts:
-            return Comparison(what, is_equal, words)
-        return Comparison(what, None, f"{words}; the machine was saturated, so repeat it with free cores")
+            return Agreement(what, is_equal, words)
+        return Agreement(what, None, f"{words}; the machine was saturated, so repeat it with free cores")
 
     if users is None:
         came_ms = np.array([each.came_ns for each in seen]) / 1e6
@@ -141,7 +141,7 @@ def compare(summary: Summary, run_dir: Path, recorder: Recorder, users: int | No
     audit = summary.facts.audit
     if audit is not None:
         is_equal = audit.counted == audit.rows and "audit" not in summary.doubts
-        yield Comparison(
+        yield Agreement(
             "self-check", is_equal, f"JMeter counted {count(audit.counted)}, {count(audit.rows)} have a row"
         )
 

@@ -60,7 +60,7 @@ class Agent:
         self.controller: subprocess.Popen[bytes] | None = None
         self.lock: TextIO | None = None
         self.client_server: subprocess.Popen[bytes] | None = None
-        self.client_watch: client_server.Watch | None = None
+        self.client_watch: client_server.Heartbeat | None = None
         self.stopped_clients: set[int] = set()
         self.fence: Fence | None = None
         self.follow: dict[str, Path] = {}
@@ -329,7 +329,7 @@ class Agent:
             )
         try:
             account = pwd.getpwnam(self.host.user).pw_uid
-            self.client_watch = client_server.Watch(name, lambda: started.poll() is not None, account)
+            self.client_watch = client_server.Heartbeat(name, lambda: started.poll() is not None, account)
         except OSError as error:
             raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 

@@ -114,7 +114,7 @@ class Pods(Hosts):
         troubles: dict[str, Trouble | None] = {}
         changed = threading.Condition()
 
-        def take(change: watch.Change) -> None:
+        def take(change: watch.ObjectChange) -> None:
             name = pod.name_of(change.item)
             with changed:
                 troubles[name] = _trouble(change.item)

@@ -12,7 +12,7 @@ import numpy as np
 from framestorm.judge import wording
 from framestorm.judge.point_figures import repeats_whole_ms, sample_statistic
 from framestorm.model.metric import is_rounded, split_label
-from framestorm.model.study import Against, Claim, Value
+from framestorm.model.study import Claim, DerivedMetric, Value
 from framestorm.points.derived import AGAINST, inputs, names_of, others
 from framestorm.points.expressions import ExpressionError, parse
 from framestorm.points.folder import Point
@@ -255,7 +255,7 @@ def _calculated(study: StudyResults, row: ResultRow, text: str, block: int) -> F
     return np.array([value(of) for of in zip(*(part.tolist() for part in resampled.values()), strict=True)])
 
 
-def _against(study: StudyResults, row: ResultRow, definition: Against) -> Floats | None:
+def _against(study: StudyResults, row: ResultRow, definition: DerivedMetric) -> Floats | None:
     own = _resampled(study, row, definition.metric)
     of_others = [
         _resampled(study, other, definition.metric) for other in others(row, study.complete, definition.against)

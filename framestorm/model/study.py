@@ -191,7 +191,7 @@ Factors = dict[FactorName, Factor]
 Blocks = Annotated[tuple[dict[str, LevelValues], ...], Field(min_length=1)]
 
 
-class StopRule(Noun):
+class RepetitionRule(Noun):
     """A rule for when a point has enough repetitions."""
 
     metric: MetricName = Field(description="A metric of one run.")
@@ -202,7 +202,7 @@ class StopRule(Noun):
     at_most: Repetitions = Field(description="Maximum number of repetitions, including those of the study.")
 
 
-class Against(Noun):
+class DerivedMetric(Noun):
     """A derived metric: each run compared with the runs at the point that differs only in the factors of `against`."""
 
     metric: MetricName = Field(description="The metric that is compared.")
@@ -215,7 +215,7 @@ class Against(Noun):
 
 
 Derived = Annotated[
-    Annotated[ExpressionText, Tag(PLAIN)] | Annotated[Against, Tag(MAPPING)],
+    Annotated[ExpressionText, Tag(PLAIN)] | Annotated[DerivedMetric, Tag(MAPPING)],
     either(str, "arithmetic that starts with =, or a comparison with another point"),
 ]
 
@@ -303,7 +303,7 @@ class Quick(Noun):
     )
     blocks: Blocks | None = Field(default=None, description="In place of the study's blocks.")
     repetitions: Repetitions | None = Field(default=None, description="In place of the study's repetitions.")
-    stop: Annotated[StopRule | Nothing | None, Meaning("a stop rule, or {} for none")] = Field(
+    stop: Annotated[RepetitionRule | Nothing | None, Meaning("a stop rule, or {} for none")] = Field(
         default=None, description="In place of the study's stop rule; {} for none."
     )
     warm_up_s: AtLeast0 | None = Field(default=None, description="In place of the study's warm-up.")
@@ -335,7 +335,7 @@ class Study(Noun):
         "not named takes all of its levels. Without blocks: the full cross of all factors.",
     )
     repetitions: Repetitions = Field(default=3, description="Number of runs of each point.")
-    stop: StopRule | None = Field(
+    stop: RepetitionRule | None = Field(
         default=None,
         description="Repeat a point more often than `repetitions` (which must then be at least 2) until the interval "
         "of a metric is narrow enough.",

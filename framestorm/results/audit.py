@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 
 from framestorm.model.summary import Audit
-from framestorm.results.jmeter_log import Counted
+from framestorm.results.jmeter_log import CountedByJmeter
 from framestorm.results.jtl import HostRows
 
 
-def read_audit(counted: Sequence[Counted], of_hosts: Sequence[HostRows]) -> Audit | None:
+def read_audit(counted: Sequence[CountedByJmeter], of_hosts: Sequence[HostRows]) -> Audit | None:
     """Return what was counted beside what the rows say; None if not each JMeter that made load says what it counted.
 
     The number in progress on each host is the time that samplers took there by the time for which they ran. By Little's

@@ -77,7 +77,7 @@ _ENDED_ENGINE = re.compile(
 _UNSTARTED = re.compile(rb"%bError occurred starting thread group :(.*), error message:(.*)" % _MESSAGE, re.MULTILINE)
 
 
-class Counted(NamedTuple):
+class CountedByJmeter(NamedTuple):
     """What one JMeter counted of a test by itself, apart from the results of its samplers.
 
     samples: how many ended; busy_ms: how long their samplers took, all together; span_ms: from the start of the first
@@ -129,7 +129,7 @@ class JMeterLog:
     unstarted: list[tuple[str, str]]
     is_watched: bool
     stalls: list[tuple[int, int, int]]
-    counted: list[Counted]
+    counted: list[CountedByJmeter]
     late: int
 
 
@@ -169,7 +169,7 @@ def read_log(run_dir: Path) -> JMeterLog:
             is_watched=any(log.find(_WATCHED) >= 0 for log in logs),
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
             counted=[
-                Counted(int(samples), int(busy_us) / 1000, int(span_us) / 1000, int(unknown))
+                CountedByJmeter(int(samples), int(busy_us) / 1000, int(span_us) / 1000, int(unknown))
                 for samples, busy_us, span_us, unknown in found(_AUDIT)
             ],
             late=sum(1 for _ in found(_LATE)),

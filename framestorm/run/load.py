@@ -156,14 +156,14 @@ class _Clients(Guarded):
     def __init__(self, name: str, run_dir: Path) -> None:
         """Start it; what it says goes where its users' stderr goes."""
         self._name = name
-        self._watch: client_server.Watch | None = None
+        self._watch: client_server.Heartbeat | None = None
         command = client_server.command(paths.CLIENT_PYTHON, paths.CLIENT, name)
         super().__init__(command, run_dir / "client.log", jmeter.environment())
 
     def wait_until_ready(self) -> None:
         """Return when it can start users; raises FramestormError if it cannot be started."""
         try:
-            self._watch = client_server.Watch(self._name, lambda: self.exit_status() is not None)
+            self._watch = client_server.Heartbeat(self._name, lambda: self.exit_status() is not None)
         except OSError as error:
             raise FramestormError(f"the client server cannot be started: {error}; see client.log") from None
 

@@ -200,7 +200,7 @@ class Forked(Client):
 def forked(function: Any, video: Path, cache: Path) -> Iterator[Forked]:
     name = client_server.new_name("/tests")
     with subprocess.Popen(client_server.command(sys.executable, CLIENT, name)) as server:
-        watch = client_server.Watch(name, lambda: server.poll() is not None)
+        watch = client_server.Heartbeat(name, lambda: server.poll() is not None)
         yield Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
         watch.close()
         server.kill()

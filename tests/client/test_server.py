@@ -110,7 +110,7 @@ def test_the_right_ones_end(forked: Forked, requests_seen: list[Any]) -> None:
 
 def test_a_server_that_hangs_is_ended(forked: Forked, monkeypatch: pytest.MonkeyPatch) -> None:
     server = psutil.Process(forked.server)
-    watch = client_server.Watch(forked.name, lambda: False)
+    watch = client_server.Heartbeat(forked.name, lambda: False)
     monkeypatch.setattr(client_server, "PING_EVERY_S", 0.05)
     monkeypatch.setattr(client_server, "SILENCE_S", 0.5)
     with forked.start("hang") as launcher:
@@ -131,7 +131,7 @@ def test_users_end_with_who_started_the_server(function: Any, video: Path, cache
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         server = psutil.Process(int(parent.stdout.readline()))
-        client_server.Watch(name, lambda: False).close()
+        client_server.Heartbeat(name, lambda: False).close()
         forked = Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
         with forked.start("hang") as launcher:
             wait_until(forked.users)
@@ -182,10 +182,10 @@ def test_another_account_that_took_the_servers_name_is_not_believed() -> None:
         try:
             assert impostor.stdout is not None and impostor.stdout.readline() == "ready\n"
             with pytest.raises(PermissionError, match="another account"):
-                client_server.Watch(name, lambda: True)
+                client_server.Heartbeat(name, lambda: True)
             with Forked(name, impostor.pid, ("http://127.0.0.1:9",)).start("right") as launcher:
                 assert Done(launcher).status == SERVER_ENDED
-            client_server.Watch(name, lambda: True, account=65534).close()
+            client_server.Heartbeat(name, lambda: True, account=65534).close()
         finally:
             impostor.kill()
 

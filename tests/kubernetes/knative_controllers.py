@@ -6,7 +6,7 @@ from typing import Any
 
 from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster
-from framestorm.platform.kubernetes.watch import Change, Watch
+from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from tests.kubernetes import objects
 
 SERVICE = "serving.knative.dev/service"
@@ -42,7 +42,7 @@ def controllers(cluster: Cluster, namespace: str, of_pod: Callable[[], Status] =
     """Act on each new generation of each Service; its one pod gets the status `of_pod`."""
     done: set[tuple[str, int]] = set()
 
-    def take(change: Change) -> None:
+    def take(change: ObjectChange) -> None:
         metadata = change.item["metadata"]
         if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
             done.add((metadata["uid"], metadata["generation"]))

@@ -14,7 +14,7 @@ from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.kubernetes.kserve import KIND, KServe, KServeSettings
 from framestorm.platform.kubernetes.needs import NAMESPACE
-from framestorm.platform.kubernetes.watch import Change, Watch
+from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from tests.kubernetes import knative_controllers, objects, test_plain
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
 
@@ -45,7 +45,7 @@ def controllers(cluster: Cluster) -> Iterator[None]:
     """Act on each new generation of each InferenceService, as KServe does with Knative or with Kubernetes alone."""
     done: set[tuple[str, int]] = set()
 
-    def take(change: Change) -> None:
+    def take(change: ObjectChange) -> None:
         metadata = change.item["metadata"]
         if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
             done.add((metadata["uid"], metadata["generation"]))
@@ -129,7 +129,7 @@ def test_one_that_is_refused_names_the_reason_of_kserve(cluster: Cluster, tmp_pa
         "PredictorConfigurationReady", status=False, reason="RevisionFailed", message="the webhook refused it"
     )
 
-    def refuse(change: Change) -> None:
+    def refuse(change: ObjectChange) -> None:
         metadata = change.item["metadata"]
         if not change.is_gone and "conditions" not in change.item.get("status", {}):
             status = {"conditions": [failed], "observedGeneration": metadata["generation"]}

@@ -153,7 +153,7 @@ def test_a_version_that_is_gone_begins_a_new_list(cluster: Cluster) -> None:
             return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     cluster.apply([objects.namespace("compacted")])
-    changes: list[watch.Change] = []
+    changes: list[watch.ObjectChange] = []
     lost: list[tuple[watch.Kind, bool]] = []
     one = Compacted(cluster.context, cluster.kubeconfig)
 

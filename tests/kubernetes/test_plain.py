@@ -17,7 +17,7 @@ from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.plain import NAME, Plain, PlainSettings
-from framestorm.platform.kubernetes.watch import Change, Watch
+from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from tests.kubernetes import objects, webhook
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
 from tests.runs import RunSh
@@ -54,7 +54,7 @@ def controllers(cluster: Cluster, of_pod: Callable[[], Status] = objects.running
     """Act on each new generation of each Deployment, as Kubernetes does; each pod gets the status `of_pod`."""
     done: set[tuple[str, int]] = set()
 
-    def take(change: Change) -> None:
+    def take(change: ObjectChange) -> None:
         metadata = change.item["metadata"]
         if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
             done.add((metadata["uid"], metadata["generation"]))
@@ -149,7 +149,7 @@ def test_a_webhook_that_refuses_names_the_reason_and_leaves_nothing(cluster: Clu
 def test_a_webhook_that_refuses_pods_ends_the_wait_of_this_point_only(cluster: Cluster, tmp_path: Path) -> None:
     platform = Plain(SITE, tmp_path)
 
-    def refuse(change: Change) -> None:
+    def refuse(change: ObjectChange) -> None:
         if change.item["metadata"]["generation"] == 1 and "status" in change.item:
             objects.set_status(cluster, "deployment", "echo", NAMESPACE, refused_pods("no team is named"))
 

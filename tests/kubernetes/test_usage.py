@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
-from framestorm.platform.kubernetes.usage import Usage, measured
+from framestorm.platform.kubernetes.usage import Kubelets, measured
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -71,7 +71,7 @@ def test_a_container_that_starts_again_takes_no_time_back(monkeypatch: pytest.Mo
             return text
 
     monkeypatch.setattr("framestorm.platform.kubernetes.usage.PERIOD_S", 0.01)
-    usage = Usage(cast("Cluster", Answers()), "cart", "shop", lambda: {"node": {"cart-2"}})
+    usage = Kubelets(cast("Cluster", Answers()), "cart", "shop", lambda: {"node": {"cart-2"}})
     with closing(usage.begin()):
         assert answered.wait(10)
     rows = [(row.time_ms - EPOCH_MS, row.metric, row.detail, row.value) for row in usage.readings(0, 2 * EPOCH_MS)]

@@ -16,7 +16,7 @@ POLL_S = 1.0
 KINDS = "deployments,services,horizontalpodautoscalers,configmaps"
 
 
-class Claim:
+class ClusterClaim:
     """The right of one study to make objects in the kit's namespace, from `take` to `release`.
 
     A ConfigMap stands for it, which only one can create. A study that was killed keeps it until it is resumed.

@@ -26,12 +26,12 @@ from framestorm.platform.container import ContainerSettings
 from framestorm.platform.deployment import Deployment, usual_max_scale
 from framestorm.platform.kubernetes import calibration, needs, pod
 from framestorm.platform.kubernetes.calibration import Found, Leg
-from framestorm.platform.kubernetes.claim import Claim
+from framestorm.platform.kubernetes.claim import ClusterClaim
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.needs import NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
-from framestorm.platform.kubernetes.usage import Usage
+from framestorm.platform.kubernetes.usage import Kubelets
 from framestorm.platform.quantities import Bytes, Cores, amount
 from framestorm.probe import why_unreached
 
@@ -128,9 +128,9 @@ class ClusterPlatform(Platform[S]):
         self._found: Found | None = None
         # The newest objects that were made, or at least may have been.
         self._deployed: tuple[Object, ...] = ()
-        self._claim: Claim | None = None
+        self._claim: ClusterClaim | None = None
         self._observation: Observation | None = None
-        self._usage: Usage | None = None
+        self._usage: Kubelets | None = None
 
     @classmethod
     def at(cls, url: str, site: Site, host: str = "") -> Self | None:
@@ -242,7 +242,7 @@ class ClusterPlatform(Platform[S]):
         if self.folder is None:
             raise FramestormError("a function is made for a study only, which removes it at the end")
         if self._claim is None:
-            claim = Claim(self.cluster, self.folder)
+            claim = ClusterClaim(self.cluster, self.folder)
             claim.take()
             self._claim = claim
         objects = tuple(self._objects(settings, self.max_scale(settings)))
@@ -311,7 +311,7 @@ class ClusterPlatform(Platform[S]):
         with closing(Observation(self.cluster, workload).begin()) as observation, ExitStack() as stack:
             self._observation = observation
             if self.cluster.may("get", "nodes/proxy", ""):
-                usage = Usage(self.cluster, workload.function, workload.namespace, observation.pods_by_node)
+                usage = Kubelets(self.cluster, workload.function, workload.namespace, observation.pods_by_node)
                 self._usage = stack.enter_context(closing(usage.begin()))
             yield
 

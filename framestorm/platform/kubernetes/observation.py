@@ -11,7 +11,7 @@ from framestorm.platform.base import Reading
 from framestorm.platform.kubernetes import pod, watch
 from framestorm.platform.kubernetes.cluster import Cluster, Object
 from framestorm.platform.kubernetes.pod import End, Trouble
-from framestorm.platform.kubernetes.watch import Change, Kind, Watch
+from framestorm.platform.kubernetes.watch import Kind, ObjectChange, Watch
 from framestorm.platform.timeline import READY, WANTED, Timeline
 
 # By metric; None if it is not known.
@@ -183,7 +183,7 @@ class Observation:
         function = self.workload.function
         return [Activation(function, replica, **steps) for replica, steps in self._steps.items()]
 
-    def _take(self, change: Change) -> None:
+    def _take(self, change: ObjectChange) -> None:
         with self._changed:
             items = self._items.setdefault(change.kind, {})
             uid = change.item["metadata"]["uid"]
@@ -200,13 +200,13 @@ class Observation:
                     self._note_sum(name, change)
             self._changed.notify_all()
 
-    def _note_sum(self, name: str, change: Change) -> None:
+    def _note_sum(self, name: str, change: ObjectChange) -> None:
         of_each = [values_of(change.kind, each).get(name) for each in self._items[change.kind].values()]
         values = [each for each in of_each if each is not None]
         whole = max if name in LARGEST else sum
         self._timeline.set(name, change.at_ms, float(whole(values)) if values else None)
 
-    def _note_pods(self, change: Change) -> None:
+    def _note_pods(self, change: ObjectChange) -> None:
         name, items = pod.name_of(change.item), self._items[watch.PODS]
         steps = self._steps.setdefault(name, {})
         for step, time_ms in pod.step_times(change.item, change.at_ms).items():

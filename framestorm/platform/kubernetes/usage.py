@@ -27,7 +27,7 @@ LIMIT_PERIOD_S = 0.1
 NETWORK = ("received_bytes", "sent_bytes")
 
 
-class Part(NamedTuple):
+class ContainerMetric(NamedTuple):
     """What a value is of: a pod, and one of its containers; of traffic one of its interfaces."""
 
     metric: str
@@ -42,7 +42,7 @@ class Value(NamedTuple):
     value: float
 
 
-def measured(text: str, namespace: str) -> dict[Part, Value]:
+def measured(text: str, namespace: str) -> dict[ContainerMetric, Value]:
     """Return what a kubelet tells of the pods of a namespace, in the text of its cAdvisor.
 
     What it tells of a pod as a whole is left out but for the traffic: it depends on the version of control groups.
@@ -54,11 +54,11 @@ def measured(text: str, namespace: str) -> dict[Part, Value]:
         part = labels.get("interface" if metric in NETWORK else "container", "")
         if labels.get("namespace") == namespace and labels.get("pod") and part not in ("", "POD", "lo"):
             unit = LIMIT_PERIOD_S if metric == "cpu_throttled_s" else 1
-            values[Part(metric, labels["pod"], part)] = Value(int(time_ms), float(value) * unit)
+            values[ContainerMetric(metric, labels["pod"], part)] = Value(int(time_ms), float(value) * unit)
     return values
 
 
-class Usage:
+class Kubelets:
     """Asks the kubelets of some pods in the background, from `begin` to `close`; what it read stays."""
 
     def __init__(
@@ -68,8 +68,8 @@ class Usage:
         self._cluster, self._function, self._namespace, self._nodes = cluster, function, namespace, nodes
         self._rows: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
         # Of each part, what was measured last, and what its counter had reached before it began again at 0.
-        self._last: dict[Part, Value] = {}
-        self._before: dict[Part, float] = defaultdict(float)
+        self._last: dict[ContainerMetric, Value] = {}
+        self._before: dict[ContainerMetric, float] = defaultdict(float)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="usage of replicas", daemon=True)
 

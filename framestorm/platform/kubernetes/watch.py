@@ -41,7 +41,7 @@ KNATIVE_SERVICES = Kind("services", "apis/serving.knative.dev/v1")
 INFERENCE_SERVICES = Kind("inferenceservices", "apis/serving.kserve.io/v1beta1")
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """An object as it is since `at_ms`, by this machine's clock; `is_gone`: as it was last."""
 
     at_ms: float
@@ -62,7 +62,7 @@ class Watch:
         cluster: Cluster,
         kind: Kind,
         namespace: str,
-        take: Callable[[Change], None],
+        take: Callable[[ObjectChange], None],
         mark: Callable[[Kind, float, bool], None],
         selector: str = "",
         name: str = "",
@@ -114,12 +114,12 @@ class Watch:
         at_ms = now_ms()
         items = {item["metadata"]["uid"]: item for item in answer.get("items") or ()}
         for uid in self._known.keys() - items.keys():
-            self._note(Change(at_ms, self.kind, self._known[uid], is_gone=True))
+            self._note(ObjectChange(at_ms, self.kind, self._known[uid], is_gone=True))
         for item in items.values():
-            self._note(Change(at_ms, self.kind, item))
+            self._note(ObjectChange(at_ms, self.kind, item))
         self._version = answer["metadata"]["resourceVersion"]
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: ObjectChange) -> None:
         uid = change.item["metadata"]["uid"]
         if change.is_gone:
             self._known.pop(uid, None)
@@ -166,5 +166,5 @@ class Watch:
                 self._version = item["metadata"]["resourceVersion"]
                 if event["type"] != "BOOKMARK":
                     # A list has the kind once, its items and these have it not.
-                    self._note(Change(now_ms(), self.kind, item, event["type"] == "DELETED"))
+                    self._note(ObjectChange(now_ms(), self.kind, item, event["type"] == "DELETED"))
         return process.returncode == 0

@@ -19,7 +19,7 @@ from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
 from framestorm.platform.openfaas import parts, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
-from framestorm.platform.openfaas.parts import Image, Places, catalogue
+from framestorm.platform.openfaas.parts import ImageStart, Places, catalogue
 from framestorm.platform.openfaas.services import Program, StartedServices
 from framestorm.setup import packages
 from framestorm.setup import pieces as setup
@@ -210,7 +210,7 @@ def _build(tag: str, folder: Path) -> None:
     run("build", "--quiet", "--network", "none", "--label", LABEL, "--tag", tag, str(folder))
 
 
-def _dockerfile(image: Image) -> str:
+def _dockerfile(image: ImageStart) -> str:
     environment = dict(image["env"])
     # 0.0.0.0: in a container of its own.
     command = [word.format(host="0.0.0.0", port=8080) for word in image.get("command", [])]  # noqa: S104

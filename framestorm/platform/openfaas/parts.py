@@ -118,7 +118,7 @@ PIECES = (PACKAGES_PIECE, *GO_PIECES, JAVA_NOOP, setup.JAVA, setup.FUNCTION_VENV
 JAVA_FORK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
-class Image(TypedDict, total=False):
+class ImageStart(TypedDict, total=False):
     """How an image is run: `command` is a server, `fprocess` is forked by the classic watchdog."""
 
     command: list[str]
@@ -150,7 +150,7 @@ HERE = Places(
 )
 
 
-def catalogue(places: Places) -> dict[str, Image]:
+def catalogue(places: Places) -> dict[str, ImageStart]:
     """Return every image by its own name.
 
     Where a server listens, the backend tells it by {host} and {port}, and by `host` and `port` in its environment.
@@ -167,7 +167,7 @@ def catalogue(places: Places) -> dict[str, Image]:
     }
     for name in ("noop", "sleep", "cpu"):
         ways[name] = ([f"{places.bin}/{name}", "serve"], [f"{places.bin}/{name}", "fork"])
-    images: dict[str, Image] = {}
+    images: dict[str, ImageStart] = {}
     for name, (serve, fork) in ways.items():
         environment = {"FACE_MODEL": str(places.face_graph)} if name == "face-blur" else {}
         images[name] = {"command": serve, "env": environment}

@@ -11,11 +11,11 @@ from framestorm.errors import UsageError
 from framestorm.model.metric import METRICS, RESULT_COLUMNS, is_of_run, metric, split_label
 from framestorm.model.study import (
     DEFINITION,
-    Against,
     ChartDefinition,
     Claim,
+    DerivedMetric,
     Quick,
-    StopRule,
+    RepetitionRule,
     Study,
     Value,
     catalogue_name,
@@ -131,7 +131,7 @@ def _quick(checks: "_Checks", quick: Quick) -> Study:
     changes["properties"] = {**study.properties, **quick.properties}
     changes["factors"] = factors
     if "stop" in changes:
-        changes["stop"] = quick.stop if isinstance(quick.stop, StopRule) else None
+        changes["stop"] = quick.stop if isinstance(quick.stop, RepetitionRule) else None
     # A block of the full study may name levels that --quick leaves out; a block of --quick may not.
     if study.blocks and quick.blocks is None and not problems:
         changes["blocks"] = tuple(
@@ -208,7 +208,7 @@ class _Checks:
             place = ("derived", name)
             words = () if catalogue_name(name) == name else (name,)
             self._is_free("derived metric", name, (*RESULT_COLUMNS, *METRICS, *self.study.factors, *words), place)
-            if isinstance(definition, Against):
+            if isinstance(definition, DerivedMetric):
                 self._metric(definition.metric, names, (*place, "metric"))
                 self.where(definition.against, (*place, "against"))
             else:
