@@ -1,6 +1,7 @@
-# face-blur and noop-python for those who have a registry; in the folder function/, with face.pb of .local/ copied into it:
+# face-blur, chat and noop-python for those who have a registry; in the folder function/, with face.pb of .local/ copied into it:
 #   docker build -f images/python.Dockerfile --build-arg SERVE="face-blur/app.py --host 0.0.0.0 --port" \
 #       --build-arg FORK=face-blur/fork.py --target serve -t PREFIX/face-blur:0.1 .
+#   chat: SERVE="chat/app.py --host 0.0.0.0 --port", target serve alone
 #   noop-python: SERVE="noop/python/noop.py serve" FORK="noop/python/noop.py fork"
 # Targets as in go.Dockerfile: serve, fork, of-watchdog.
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d

@@ -224,7 +224,7 @@ def _dockerfile(image: ImageStart) -> str:
 def _fill(context: Path) -> None:
     """Copy what goes into the image, under the names it has in the checkout."""
     sources = {BIN / name: Path("bin") / name for name in ("watchdog", "noop", "sleep", "cpu")}
-    for pattern in ("*.py", "face-blur/*.py", "noop/python/noop.py", "noop/node/noop.js"):
+    for pattern in ("*.py", "face-blur/*.py", "chat/*.py", "noop/python/noop.py", "noop/node/noop.js"):
         sources |= {path: Path("function") / path.relative_to(FUNCTIONS) for path in FUNCTIONS.glob(pattern)}
     for source, target in {**sources, paths.FACE_GRAPH: Path("face.pb")}.items():
         (context / target).parent.mkdir(parents=True, exist_ok=True)

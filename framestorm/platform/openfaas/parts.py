@@ -173,4 +173,6 @@ def catalogue(places: Places) -> dict[str, ImageStart]:
         images[name] = {"command": serve, "env": environment}
         # stderr apart from the answer, as a body of bytes must not be mixed with warnings.
         images[f"{name}-fork"] = {"fprocess": " ".join(fork), "env": {**environment, "combine_output": "false"}}
+    chat = places.functions / "chat" / "app.py"
+    images["chat"] = {"command": [places.python, str(chat), "--host", "{host}", "--port", "{port}"], "env": {}}
     return images
