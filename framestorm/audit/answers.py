@@ -7,6 +7,7 @@ import polars as pl
 
 from framestorm.judge.accuracy import RIGHT, WRONG_TEXT
 from framestorm.model.function_audit import RepeatedInput
+from framestorm.model.sample import ANSWER_DIGEST
 from framestorm.results.table import read_table
 
 
@@ -14,16 +15,35 @@ def read_answers(run_dir: Path) -> pl.DataFrame:
     """Return what came back of each place in the order, the requests of a further pass through it left out.
 
     Columns: `index`, the place; `rtt_ms`; `cause`, RIGHT of an answer without an error; `is_answer`, whether there is a
-    text that was right or wrong.
+    text that was right or wrong; `digest`, of that text.
     """
-    samples = read_table(run_dir / "samples.csv").filter(pl.col("index").is_not_null()).sort("start_ms")
+    path = run_dir / "samples.csv"
+    samples = read_table(path).filter(pl.col("index").is_not_null()).sort("start_ms")
     cause = pl.when("ok").then(pl.lit(RIGHT)).otherwise(pl.col("cause").cast(pl.String).fill_null("unknown"))
-    return (
+    answers = (
         samples.unique("index", keep="first", maintain_order=True)
-        .select("index", "rtt_ms", cause.alias("cause"))
+        .select("index", "start_ms", "rtt_ms", cause.alias("cause"))
         .with_columns(pl.col("cause").is_in([RIGHT, *WRONG_TEXT]).alias("is_answer"))
         .collect()
     )
+    return answers.join(_digests(path), on=["index", "start_ms"], how="left", maintain_order="left").drop("start_ms")
+
+
+def _digests(path: Path) -> pl.DataFrame:
+    raw = pl.scan_csv(path, infer_schema=False)
+    digest = pl.col(ANSWER_DIGEST) if ANSWER_DIGEST in raw.collect_schema() else pl.lit(None, pl.String)
+    keys = [pl.col("index").cast(pl.Int32, strict=False), pl.col("start_ms").cast(pl.Float64, strict=False)]
+    return raw.select(*keys, digest.alias("digest")).unique(["index", "start_ms"]).collect()
+
+
+def texts_of(order: Sequence[int], alone: pl.DataFrame, load: pl.DataFrame) -> list[tuple[str, str, str]]:
+    """Return the digests of each input's two answers alone and of that under load, where there are all three."""
+    of_alone, of_load = (dict(each.filter("is_answer").select("index", "digest").iter_rows()) for each in (alone, load))
+    digests: dict[int, list[str | None]] = {}
+    for place, number in enumerate(order):
+        digests.setdefault(number, []).append(of_alone.get(place))
+    texts = [(first, again, of_load.get(number)) for number, (first, again) in digests.items()]
+    return [(first, again, other) for first, again, other in texts if first and again and other]
 
 
 def causes_of(order: Sequence[int], answers: pl.DataFrame) -> dict[int, str]:

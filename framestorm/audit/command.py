@@ -11,12 +11,12 @@ from pathlib import Path
 
 from framestorm import conductor, paths
 from framestorm.audit import page
-from framestorm.audit.answers import causes_of, pairs_of, read_answers
+from framestorm.audit.answers import causes_of, pairs_of, read_answers, texts_of
 from framestorm.audit.inputs import LEAST, Inputs
 from framestorm.audit.repeats import repeated_order
 from framestorm.conductor import Interrupts
 from framestorm.errors import FramestormError, UsageError
-from framestorm.judge.accuracy import judge_accuracy
+from framestorm.judge.accuracy import judge_accuracy, judge_sameness
 from framestorm.judge.caching import judge_caching
 from framestorm.machine import in_background, now_ms
 from framestorm.model import files
@@ -24,6 +24,7 @@ from framestorm.model import plan as plans
 from framestorm.model.function_audit import FunctionAudit
 from framestorm.model.plan import Plan
 from framestorm.model.run import Record
+from framestorm.model.sample import ANSWER_DIGEST
 from framestorm.model.units import count
 from framestorm.plain import note, say
 from framestorm.report import build
@@ -146,11 +147,12 @@ def _judged(folder: Path, record: FunctionAudit) -> FunctionAudit:
         causes_of(range(len(record.numbers)), load),
         is_status_only=not (properties.get("expect") or properties.get("reject")),
     )
-    return replace(record, left_out=left_out, caching=judge_caching(pairs), accuracy=accuracy)
+    sameness = judge_sameness(texts_of(record.order, alone, load))
+    return replace(record, left_out=left_out, caching=judge_caching(pairs), accuracy=accuracy, sameness=sameness)
 
 
 def _options(run: RunOptions, plan: Plan, data: dict[str, str], users: int, run_dir: Path) -> RunOptions:
-    given = {**run.what.given, **data, "users": f"{users}"}
+    given = {**run.what.given, **data, "users": f"{users}", f"framestorm.{ANSWER_DIGEST}": "true"}
     given.setdefault("hold_s", f"{LONGEST_S:g}")
     if "ramp_s" in plan.settable:
         given["ramp_s"] = "0"

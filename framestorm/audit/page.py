@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from framestorm.model.files import write_text
-from framestorm.model.function_audit import Accuracy, Caching, FunctionAudit
+from framestorm.model.function_audit import Accuracy, Caching, FunctionAudit, Sameness
 from framestorm.model.units import NONE, percent, plural
 from framestorm.report.document import render
 from framestorm.report.figure import MAIN, QUIET, SECOND, Chart, Lengths, dots, line
@@ -22,7 +22,19 @@ def sentence(record: FunctionAudit) -> str:
     """Return what the audit found in a few sentences."""
     if record.caching is None or record.accuracy is None:
         return "The audit was stopped early, and says nothing. Make it again."
-    return f"{of_caching(record.caching)} {of_accuracy(record.accuracy, record.users)}"
+    return " ".join(
+        [of_caching(record.caching), of_accuracy(record.accuracy, record.users), *of_sameness(record.sameness)]
+    )
+
+
+def of_sameness(sameness: Sameness | None) -> list[str]:
+    """Return that the texts of answers depend on the load, if they do."""
+    if sameness is None or not sameness.depends_on_load:
+        return []
+    return [
+        f"The text of answers depends on the load: {sameness.load} of {sameness.n} inputs got the text of their first "
+        f"answer again, and {sameness.alone} when they were repeated alone."
+    ]
 
 
 def of_accuracy(accuracy: Accuracy, users: int) -> str:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from framestorm.model.function_audit import Accuracy, AnswerCounts
+from framestorm.model.function_audit import Accuracy, AnswerCounts, Sameness
 from framestorm.stats.pairs import paired_difference
 
 LEAST = 25  # answers in both runs
@@ -36,6 +36,26 @@ def judge_accuracy(alone: Mapping[int, str], load: Mapping[int, str], *, is_stat
     is_worse = difference is not None and difference.high is not None and difference.high < 0
     of_alone, of_load = (_counts(answers[each] for each in shared) for answers in (alone, load))
     return Accuracy(of_alone, of_load, n, difference, is_worse, is_status_only)
+
+
+def judge_sameness(texts: Iterable[tuple[str, str, str]]) -> Sameness | None:
+    """Return whether the text of an answer depends on the load; None if too few inputs have all three answers.
+
+    texts: of each input a checksum of its first and its second answer alone, and of that under load. A function whose
+    answers differ anyway, by a time or by chance, is compared with itself.
+    """
+    table = Counter((under_load == first, again == first) for first, again, under_load in texts)
+    n = table.total()
+    if n < LEAST:
+        return None
+    difference = paired_difference(table[True, True], table[True, False], table[False, True], table[False, False])
+    return Sameness(
+        n,
+        table[True, True] + table[False, True],
+        table[True, True] + table[True, False],
+        difference,
+        depends_on_load=difference.high is not None and difference.high < 0,
+    )
 
 
 def _is_answer(cause: str) -> bool:

@@ -76,6 +76,22 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
+class Sameness:
+    """Whether inputs get the same text again, by the checksums of the bodies.
+
+    n: inputs that were answered twice alone and once under load. alone, load: how many of them got the text of their
+    first answer again, alone and under load; difference: of these shares, that under load less that alone.
+    depends_on_load: whether the whole interval is below 0.
+    """
+
+    n: int
+    alone: int
+    load: int
+    difference: Estimate
+    depends_on_load: bool
+
+
+@dataclass(frozen=True)
 class FunctionAudit:
     """The content of audit.json.
 
@@ -100,6 +116,7 @@ class FunctionAudit:
     left_out: dict[str, int] = field(default_factory=dict)
     caching: Caching | None = None
     accuracy: Accuracy | None = None
+    sameness: Sameness | None = None
     ended_ms: float | None = None
     text: str = ""
     format: int = field(default=FORMAT, kw_only=True)

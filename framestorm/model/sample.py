@@ -62,9 +62,13 @@ def noun(label: str) -> str:
     return label if label in _NOUNS else "sample"
 
 
+# The column by which an audit compares the texts of answers: a checksum of each, by jmx/java/plan/Answer.java.
+ANSWER_DIGEST = "answer_digest"
+
+
 def is_measured(name: str) -> bool:
     """Return whether a further figure with that name is a metric; names of times of day and of other series are not."""
-    of_others = {*COMMON, *ORIGIN, *OTHER_SERIES}
+    of_others = {*COMMON, *ORIGIN, *OTHER_SERIES, ANSWER_DIGEST}
     return not name.endswith("_at_ms") and of_others.isdisjoint({name, name.removesuffix("_ms")})
 
 

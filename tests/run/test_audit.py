@@ -106,6 +106,10 @@ def test_wrong_answers_under_load_are_a_loss_of_accuracy(run_sh: RunSh, serve: S
     assert accuracy["load"]["wrong"]["expect-not-met"] <= len(wrong)
     assert accuracy["difference"]["high"] < 0
     assert done.json("load/run.json")["properties"]["users"] == "4"
+    sameness = done.json("audit.json")["sameness"]
+    assert (sameness["n"], sameness["alone"], sameness["load"]) == (INPUTS, INPUTS, accuracy["load"]["right"])
+    assert "The text of answers depends on the load" in done.stdout
+    assert "answer_digest" not in done.json("load/summary.json")["labels"]["request"]["times"]
 
 
 def test_a_function_with_neither_passes(run_sh: RunSh, serve: Serve, texts: Path) -> None:

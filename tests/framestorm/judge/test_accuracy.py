@@ -1,6 +1,6 @@
 """Answers under load against those alone, by counts that are planted."""
 
-from framestorm.judge.accuracy import LEAST, judge_accuracy
+from framestorm.judge.accuracy import LEAST, judge_accuracy, judge_sameness
 from framestorm.model.function_audit import Accuracy
 
 
@@ -57,3 +57,15 @@ def test_too_few_answers_are_not_judged() -> None:
 def test_only_inputs_of_both_runs_count() -> None:
     accuracy = judge_accuracy(dict.fromkeys(range(60), ""), dict.fromkeys(range(30), ""), is_status_only=True)
     assert accuracy.n == accuracy.alone.right == 30
+
+
+def test_texts_that_differ_under_load_only_depend_on_it() -> None:
+    sameness = judge_sameness([("a", "a", "a")] * 40 + [("a", "a", "b")] * 10)
+    assert sameness is not None and sameness.depends_on_load
+    assert (sameness.n, sameness.alone, sameness.load, sameness.difference.value) == (50, 50, 40, -0.2)
+
+
+def test_texts_that_differ_anyway_say_nothing() -> None:
+    sameness = judge_sameness([("a", "b", "c")] * 40)
+    assert sameness is not None and not sameness.depends_on_load
+    assert judge_sameness([("a", "a", "b")] * (LEAST - 1)) is None
