@@ -23,6 +23,7 @@ description may end with facets, in square brackets and separated by semicolons:
     program                        a path or a name in PATH: a path that is set is relative to that folder too
     shell words                    the arguments of a program, as one types them in a shell
     video file                     a video, which Framestorm cuts into frames before the run
+    fields of a JSON object        such as `{"temperature": 0}`
     objectives of a sample         what each sample has to meet: `ttft_ms < 500, itl_p99_ms < 50 ms`
     load in words                  arrivals over time, in place of rate_per_s, ramp_s and hold_s, or users over time, in
                                    place of users, ramp_s and hold_s: `10/s for 30 s, to 200/s in 2 min, pause 10 s`,
@@ -41,6 +42,7 @@ Words such as `[number]` and `[required]` are common in descriptions. They are f
 facet of Framestorm's own, such as `[total over all slaves]`.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +54,7 @@ AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
 FIGURES, STATUSES = "JSON figures", "status codes such as 2xx,304 or 200-299"
 LOAD = "load in words"
-OBJECTIVES = "objectives of a sample"
+OBJECTIVES, FIELDS = "objectives of a sample", "fields of a JSON object"
 TOTAL, EMBEDDED = "total over all slaves", "embedded target if not set"
 FILLED_IN, CONSTANT = "filled in by Framestorm", "read by Framestorm"
 _NUMBER = r"-?\d+(?:\.\d+)?"
@@ -64,7 +66,8 @@ _STATUS = r"(?:[1-5xX][0-9xX]{2}|[1-5][0-9]{2}-[1-5][0-9]{2})"
 _STATUSES = re.compile(rf" *{_STATUS} *(?:, *{_STATUS} *)*")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
 _OF_KIT = (
-    VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, LOAD, OBJECTIVES, TOTAL, EMBEDDED, FILLED_IN, CONSTANT,
+    VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, LOAD, OBJECTIVES, FIELDS, TOTAL, EMBEDDED,
+    FILLED_IN, CONSTANT,
 )  # fmt: skip
 _WORDS = {"text", URL, PROGRAM, *_OF_KIT}
 KIT_FACET = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
@@ -111,6 +114,8 @@ class Property:
 def _allows(facet: str, value: str) -> bool:
     if choice := _CHOICE.fullmatch(facet):
         return value in choice["words"].split(", ")
+    if facet == FIELDS:
+        return _is_object(value)
     if facet == STATUSES:
         return bool(_STATUSES.fullmatch(value))
     limits = _RANGE.fullmatch(facet)
@@ -121,6 +126,13 @@ def _allows(facet: str, value: str) -> bool:
         return False
     least, most = limits["least"] or limits["low"] or "-inf", limits["high"] or _largest(facet)
     return float(least) <= float(value) <= float(most)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return not text or isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _largest(facet: str) -> int:

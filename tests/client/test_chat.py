@@ -1,10 +1,12 @@
 """Users of a model: the figures of a streamed answer, the cause of each bad one, prompts, and conversations."""
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -223,6 +225,45 @@ def test_the_gaps_of_a_server_that_pauses_are_seen() -> None:
     figures = tokens.figures(reply.started_ns, reply.rtt_ms)
     assert (reply.cause, tokens.cause, figures["pieces"]) == (None, None, 3)
     assert figures["itl_mean_ms"] >= 100 and figures["ttft_ms"] + 2 * figures["itl_mean_ms"] <= reply.rtt_ms
+
+
+def test_a_piece_that_is_read_late_has_the_time_at_which_it_came() -> None:
+    """By the kernel's stamp: other users may have had the processor."""
+    connections: list[socket.socket] = []
+
+    def answer(listener: socket.socket) -> None:
+        connections.append(listener.accept()[0])
+        request = b""
+        while not request.endswith(b"{}"):  # what is unread at the end would be a reset
+            request += connections[0].recv(65536)
+        connections[0].sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + sse(delta("a")))
+
+    class Late(Tokens):
+        arrived_ns: ClassVar[list[int]] = []
+        woken_ns = 0
+
+        def take(self, data: bytes, at_ns: int) -> bool:
+            self.arrived_ns.append(at_ns)
+            if len(self.arrived_ns) == 1:
+                connections[0].sendall(sse(delta("b"), DONE))
+                connections[0].close()
+                time.sleep(0.2)
+                Late.woken_ns = time.perf_counter_ns()
+            return super().take(data, at_ns)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=(listener,))
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/chat/completions"
+        sender = Sender(url, "application/json", EVENTS, timeout_s=5, connect_timeout_s=1, is_timed=True)
+        sender.begin()
+        tokens = Late(stall_s=5)
+        reply = sender.send(b"{}", tokens)
+        thread.join()
+    tokens.end()
+    assert (reply.cause, tokens.cause, tokens.texts) == (None, None, ["a", "b"])
+    first_ns, second_ns = Late.arrived_ns
+    assert reply.started_ns < first_ns < second_ns < Late.woken_ns
 
 
 @pytest.mark.parametrize(

@@ -224,3 +224,12 @@ def test_a_plan_is_read_and_written_as_jmeter_does(tmp_path: Path) -> None:
             plans.read(path)
     path.write_text(f"\n \n{PLAN}")
     assert plans.read(path).name == "orders"
+
+
+@pytest.mark.parametrize("wrong", ["{", "[1]", "temperature=0", "3", "[" * 100_000])
+def test_what_has_to_be_a_json_object_is_looked_at_before_the_load(wrong: str) -> None:
+    extra = plans.read(paths.JMX / "chat.jmx").settable["extra"]
+    extra.check('{"temperature": 0}')
+    extra.check("")
+    with pytest.raises(UsageError, match="extra must be fields of a JSON object"):
+        extra.check(wrong)
