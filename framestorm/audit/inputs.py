@@ -1,6 +1,7 @@
 """The inputs of an audit: the different rows or files of a plan's data set, in an order of the audit's own."""
 
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from framestorm.model.plan import Plan
 from framestorm.run.values import with_file
 
 LEAST, MOST = 30, 2000
+LONGEST_VALUE = 1 << 30  # characters: a picture in base64 is longer than the 128 KiB that Python's reader takes
 ROWS = (".csv", ".jsonl")
 
 
@@ -97,7 +99,7 @@ def _fields(text: str) -> list[form.Field]:
 def _of_folder(name: str, path: Path) -> Inputs:
     # As jmx/java/plan/Bodies.java takes them.
     files = sorted(each for each in path.iterdir() if not each.name.startswith(".") and each.is_file())
-    first = _first([each.read_bytes() for each in files])
+    first = _first([hashlib.sha256(each.read_bytes()).digest() for each in files])
     return Inputs(name, path, [at + 1 for at in first], len(files) - len(first), files=[files[at] for at in first])
 
 
@@ -111,7 +113,11 @@ def _of_file(name: str, path: Path) -> Inputs:
         first = _first([_canonical(line) for line in lines])
         rows: list[Any] = [lines[at].strip() for at in first]
         return Inputs(name, path, [at + 1 for at in first], len(lines) - len(first), rows=rows)
-    header, *rows = [row or [""] for row in csv.reader(io.StringIO(text, newline=""))] or [[]]
+    csv.field_size_limit(LONGEST_VALUE)
+    try:
+        header, *rows = [row or [""] for row in csv.reader(io.StringIO(text, newline=""))] or [[]]
+    except csv.Error as error:
+        raise UsageError(f"-J{name}=@{path} cannot be read as CSV: {error}") from None
     rows = [row for row in rows if row != [""] or len(header) == 1]
     first = _first([tuple(row) for row in rows])
     rows_of = [rows[at] for at in first]

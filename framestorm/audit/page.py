@@ -6,7 +6,7 @@ from framestorm.model.files import write_text
 from framestorm.model.function_audit import Accuracy, Caching, FunctionAudit, Sameness
 from framestorm.model.units import NONE, percent, plural
 from framestorm.report.document import render
-from framestorm.report.figure import MAIN, QUIET, SECOND, Chart, Lengths, dots, line
+from framestorm.report.figure import MAIN, QUIET, SECOND, Chart, Json, Lengths, axis_title, dots, line
 from framestorm.report.junit import Case, suite_xml
 
 
@@ -158,11 +158,9 @@ def _chart(caching: Caching) -> Chart:
         traces.append(dots(first, second, name, colour, size=6))
     traces.append(line(axis.y([least, most]), axis.y([least, most]), "equal", QUIET, dash="dot"))
     caption = "Each input by the time of its first and its second answer; below the dotted line, the second was faster."
-    log = {
-        "type": "log",
-        "tickmode": "array",
-        "tickvals": axis.ticks,
-        "ticktext": [f"{each:,g}" for each in axis.ticks],
-    }
-    first_axis, second_axis = (axis.axis(f"{which} answer") | log for which in ("first", "second"))
+    log: Json = {"type": "log"}
+    # Times that hardly differ lie between two of the usual ticks: then the library chooses.
+    if sum(least <= each * axis.scale <= most for each in axis.ticks) > 1:
+        log |= {"tickmode": "array", "tickvals": axis.ticks, "ticktext": [f"{each:,g}" for each in axis.ticks]}
+    first_axis, second_axis = (axis_title(f"{which} answer ({axis.unit})") | log for which in ("first", "second"))
     return Chart("repeats", "Second answer against first", caption, traces, first_axis, second_axis)

@@ -26,6 +26,12 @@ def test_rows_of_csv_keep_their_header_and_quotes(tmp_path: Path) -> None:
     assert again.read_text() == "name,text\n" + "".join(f'{n},"a ""b"", c {n}\nd"\n' for n in (2, 0, 2))
 
 
+def test_a_picture_in_base64_is_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("name,picture\n" + "".join(f"{n},{'A' * 200_000}\n" for n in range(30)))
+    assert written("rows", path, [7], tmp_path).read_text() == f"name,picture\n7,{'A' * 200_000}\n"
+
+
 def test_lines_of_json_are_the_body_in_another_order(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text("\ufeff" + "".join(f'{{"text": "é {n}"}}\n\n' for n in range(30)))
