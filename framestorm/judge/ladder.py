@@ -9,11 +9,9 @@ request waits for another, and the capacity (asymptotic bounds of closed systems
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from scipy import stats
-
 from framestorm.model.search import Highest, LoadRange, Probe
 from framestorm.stats.estimate import Estimate
+from framestorm.stats.means import student
 
 STEP = 2
 # A step that adds less adds hardly any; so far below the capacity, the rate falls under more load.
@@ -87,15 +85,11 @@ class Ladder:
     def _capacity(self) -> Estimate:
         highest = max(self._rungs.values())
         having = [each for each in self._known if (each.answered_per_s or 0) >= NEAR * highest]
-        rates = np.log([each.answered_per_s or 0.0 for each in having])
-        widths = [_half_width(each) for each in having]
-        within = math.sqrt(sum(width**2 for width in widths)) / len(widths)
-        between = 0.0
-        if len(rates) > 1:
-            between = float(stats.t.ppf(0.975, len(rates) - 1) * rates.std(ddof=1) / math.sqrt(len(rates)))
-        half, middle = max(within, between), float(rates.mean())
-        low, value, high = (math.exp(middle + by) for by in (-half, 0.0, half))
-        return Estimate(value, low, high, n=len(rates), method=METHOD)
+        mean = student([math.log(each.answered_per_s or 0.0) for each in having])
+        between = mean.high - mean.value if mean.high is not None else 0.0
+        half = max(_of_mean(having), between)
+        low, value, high = (math.exp(mean.value + by) for by in (-half, 0.0, half))
+        return Estimate(value, low, high, n=len(having), method=METHOD)
 
     def _knee(self) -> float:
         return self.over.low * self._capacity().value / self._rungs[self.over.low]
@@ -112,9 +106,8 @@ class Ladder:
                 else (f"the rate still grows at {self.over.high:g}, the end of the range")
             )
             return Highest("at_least", top, None, None, None, why=why, capacity=capacity)
-        lowest = [_half_width(each) for each in self._known if each.load == self.over.low]
-        of_lowest = math.sqrt(sum(width**2 for width in lowest)) / len(lowest)
-        half = math.hypot(of_lowest, math.log((capacity.high or capacity.value) / capacity.value))
+        lowest = [each for each in self._known if each.load == self.over.low]
+        half = math.hypot(_of_mean(lowest), math.log((capacity.high or capacity.value) / capacity.value))
         knee = self._knee()
         interval = (_digits(knee * math.exp(-half)), _digits(knee * math.exp(half)))
         falls_to = self._rungs[top] if self._rungs[top] < FALLS * capacity.value else None
@@ -127,6 +120,11 @@ class Ladder:
 
 def _digits(load: float) -> float:
     return float(f"{load:.3g}")
+
+
+def _of_mean(probes: Sequence[Probe]) -> float:
+    """Return half the width of the interval of the mean rate of some probes, by their own intervals."""
+    return math.hypot(*map(_half_width, probes)) / len(probes)
 
 
 def _half_width(probe: Probe) -> float:
