@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from framestorm.endpoint import is_on_this_machine
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria as grammar
@@ -14,6 +16,8 @@ from framestorm.model.judgement import Judgement
 from framestorm.model.metric import PERCENTILE
 from framestorm.model.search import Outcome, Probe
 from framestorm.model.summary import Summary
+from framestorm.results.samples import read_samples
+from framestorm.stats.batches import BATCHES, batch_interval
 from framestorm.stats.estimate import Estimate
 
 KEEPS_UP = "it keeps up with the rate"
@@ -22,6 +26,7 @@ _SIGN = re.compile(r"(.*)(<=|>=|<|>)(.*)", re.DOTALL)
 # Below so many samples on the smaller side of a percentile, it says little.
 LEAST_BEYOND = 5
 LEAST_SAMPLES = 30
+LEAST_ANSWERS = 10  # of a probe without objectives
 LITTLE = 0.25  # of the machine's cores
 KEPT = 0.95  # of the rate that was sent, without an error
 
@@ -91,33 +96,35 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
 
 
 def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
-    """Return what a run says of the rate of answers, with its interval.
+    """Return what a run says of the rate of answers, with its interval by batch means.
 
-    By Little's law as many users as there are wait for an answer or think, so the interval of the mean response time is
-    that of the rate too.
+    Batches have the same number of answers, so that the time of each is exact: equally long ones with few answers would
+    differ by one more or less.
 
     Raises:
-        FramestormError: nothing was answered without an error.
+        FramestormError: there are too few answers without an error for a rate.
     """
-    summary = files.read(run_dir / "summary.json", Summary)
-    rates, times = summary.facts.rates, summary.main.times.get("rtt")
-    if not rates.answered_per_s or times is None or times.mean is None:
-        raise FramestormError(f"at {load:g}, nothing was answered without an error; see {run_dir}/index.html")
-    mean, each_s = times.mean, load / rates.answered_per_s
-    # From one answer to the next of a user, if answers took as long as the ends of the interval say.
-    slow_s, fast_s = (
-        each_s + ((end if end is not None else mean.value) - mean.value) / 1000 for end in (mean.high, mean.low)
-    )
+    summary, ended_ms = files.read(run_dir / "summary.json", Summary), read_samples(run_dir).ended_ms
+    if ended_ms.size < LEAST_ANSWERS:
+        raise FramestormError(
+            f"at {load:g}, a rate needs {LEAST_ANSWERS} answers without an error, and there are {ended_ms.size}; "
+            f"see {run_dir}/index.html, or give longer probes by --probe-s"
+        )
+    n_batches = min(BATCHES, ended_ms.size - 1)
+    of_batch = (ended_ms.size - 1) // n_batches
+    batches_s = np.diff(ended_ms[::of_batch][: n_batches + 1]) / 1000
+    mean_s = float(batches_s.mean())
+    length = batch_interval(batches_s.tolist(), mean_s)
     return Probe(
         load,
         run_dir.name,
         [],
         length_s,
-        answered_per_s=rates.answered_per_s,
-        in_flight=rates.in_flight,
+        answered_per_s=of_batch / mean_s,
+        in_flight=summary.facts.rates.in_flight,
         generator=_blame(summary, is_missed=True),
-        answered_low=load / slow_s,
-        answered_high=load / fast_s,
+        answered_low=of_batch / length.high if length and length.high else None,
+        answered_high=of_batch / length.low if length and length.low and length.low > 0 else None,
     )
 
 

@@ -1,9 +1,9 @@
 """Objectives of a search as criteria of its runs, and what a run says of them."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
@@ -12,8 +12,7 @@ from framestorm.model import criteria, files
 from framestorm.model.judgement import JudgedState, Judgement
 from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Record, Target
-from framestorm.model.summary import Facts, Machine, Times
-from framestorm.stats.estimate import Estimate
+from framestorm.model.summary import Facts, Machine
 from tests.framestorm.conftest import summary_of
 
 
@@ -105,15 +104,25 @@ def test_a_machine_that_the_function_itself_fills_is_the_functions(
     assert bool(probe.generator) == blamed
 
 
-def test_a_rung_has_its_rate_with_the_interval_of_the_mean_time(tmp_path: Path) -> None:
-    """Two users wait 90 to 110 ms of 200 ms from one answer to the next: the other 100 ms they think."""
-    mean = Estimate(100.0, 90.0, 110.0)
-    summary = summary_of(100, facts=Facts(0, 0, None, rates=Rates(answered_per_s=10)))
-    main = replace(summary.main, times={"rtt": Times(100, 0, mean, None, None, None, None, None, None)})
-    files.write(tmp_path / "summary.json", replace(summary, labels={summary.label: main}))
-    rung = rung_of(tmp_path, 2, 5)
-    assert (rung.answered_per_s, rung.answered_low, rung.answered_high) == (10, 2 / 0.21, 2 / 0.19)
+def test_a_rung_has_its_rate_with_an_interval(tmp_path: Path) -> None:
+    """An answer each 100 ms, give or take some: 10/s."""
+    ends = 1000 * np.arange(1, 402) / 10 + np.random.default_rng(7).normal(0, 20, 401)
+    rows = "".join(f"frame,{end_ms - 50:.3f},50.000,true\n" for end_ms in ends)
+    (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{rows}")
+    files.write(tmp_path / "summary.json", summary_of(401))
+    rung = rung_of(tmp_path, 2, 40)
+    assert rung.answered_per_s == pytest.approx(10, rel=0.005)
+    assert rung.answered_low and rung.answered_high
+    assert 9.8 < rung.answered_low < 10 < rung.answered_high < 10.2
     assert rung.passed
+
+
+def test_a_rate_of_few_answers_is_no_rate(tmp_path: Path) -> None:
+    rows = "".join(f"frame,{100 * n}.0,50.0,true\n" for n in range(9))
+    (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{rows}")
+    files.write(tmp_path / "summary.json", summary_of(9))
+    with pytest.raises(FramestormError, match="10 answers without an error, and there are 9"):
+        rung_of(tmp_path, 2, 2)
 
 
 def test_a_load_that_was_not_made_is_no_pass(tmp_path: Path) -> None:
