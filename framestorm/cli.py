@@ -309,14 +309,22 @@ def _gui(words: Sequence[str]) -> int:
 
 
 def _new(words: Sequence[str]) -> int:
-    """Make a plan for your own function from a curl command."""
-    from framestorm.run import new_plan
+    """Make a plan for your own function from a curl command, or for a model from what it says of its inputs."""
+    from framestorm.run import inference, new_plan
 
     parser = Parser(prog="./run.sh new", description=_new.__doc__)
     parser.add_argument("plan", metavar="PLAN.jmx", type=Path, help="the new plan")
+    request = parser.add_mutually_exclusive_group(required=True)
+    request.add_argument("--curl", metavar="COMMAND", help="the request: 'curl -H … -d @scan.json https://…'")
+    request.add_argument(
+        "--kserve-v2", metavar="URL",
+        help="ask this model of the Open Inference Protocol (KServe's V2, Triton) for its inputs, and send an example "
+        "of them: http://host/v2/models/iris",
+    )  # fmt: skip
     parser.add_argument(
-        "--curl", metavar="COMMAND", required=True, help="the request: 'curl -H … -d @scan.json https://…'"
-    )
+        "-H", metavar="HEADER", dest="headers", action="append", default=[],
+        help="a header for --kserve-v2, such as 'Host: iris.example.com'; may be repeated",
+    )  # fmt: skip
     parser.add_argument(
         "--rate", action="store_true", help="send at a fixed arrival rate, instead of by users who wait for answers"
     )
@@ -324,7 +332,14 @@ def _new(words: Sequence[str]) -> int:
     if asked.plan.suffix != ".jmx":
         raise UsageError(f"{asked.plan}: the name of a plan ends in .jmx")
     base = paths.JMX / ("request-rate.jmx" if asked.rate else "requests.jmx")
-    for path in new_plan.write(asked.plan, asked.curl, base):
+    if asked.curl is not None and asked.headers:
+        raise UsageError("-H is for --kserve-v2; put the header into the curl command")
+    command, expect = (
+        (asked.curl, "")
+        if asked.curl is not None
+        else (inference.curl_command(asked.kserve_v2, asked.headers), inference.EXPECT)
+    )
+    for path in new_plan.write(asked.plan, command, base, expect):
         print(f"wrote {path}")
     print(f"run it: ./run.sh -t {shlex.quote(str(asked.plan))}")
     return 0

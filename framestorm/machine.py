@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -125,6 +125,7 @@ def request(
     *,
     content: Any = None,
     auth: tuple[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
     timeout_s: float = REQUEST_WITHIN_S,
 ) -> "Response":
     """Send a request with JSON content and return the answer; bypasses proxies, which must not get passwords."""
@@ -133,7 +134,7 @@ def request(
     with requests.Session() as session:
         session.trust_env = False
         try:
-            return session.request(method, url, json=content, auth=auth, timeout=timeout_s)
+            return session.request(method, url, json=content, auth=auth, headers=headers, timeout=timeout_s)
         except requests.RequestException as error:
             raise FramestormError(f"{method} {url}: {error}") from None
 

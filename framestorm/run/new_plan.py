@@ -19,13 +19,14 @@ SECRET_HEADER = re.compile(r"authorization|cookie|.*(key|token|secret).*", re.IG
 _DEFAULT = re.compile(r"\$\{__P\((\w+),.*\)\}", re.DOTALL)
 
 
-def write(plan: Path, command: str, base: Path) -> list[Path]:
+def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
     """Write a plan that sends the request of a curl command; its headers, body and form get files beside it.
 
     Args:
         plan: the file of the new plan.
         command: the curl command, as one would type it.
         base: the plan whose properties get new defaults.
+        expect: what a right answer has, as the property of that name says it.
 
     Returns:
         All files that were written.
@@ -57,6 +58,7 @@ def write(plan: Path, command: str, base: Path) -> list[Path]:
         **{name: f"@{path.name}" for name, (path, _) in texts.items()},
         **({"body": request.body} if is_inline else {}),
         **request.timeouts,
+        **({"expect": expect} if expect else {}),
     }
     proxy_url(request.proxy)
     described = plans.read(base)

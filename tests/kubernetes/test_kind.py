@@ -183,18 +183,18 @@ def test_a_knative_service_scales_to_zero_and_answers_from_there(made: Cluster) 
     assert "zero" in pods()
 
 
+# One study has the cluster at a time: this one is closed before the studies of other tests.
+@pytest.fixture(scope="class")
+def platforms(made: Cluster, run_sh: RunSh) -> Iterator[Platforms]:
+    """Those of a study on this cluster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
+        study = Platforms(Site(context=layout.CONTEXT), run_sh.folder / "study")
+        yield study
+        study.close()
+
+
 class TestPlatformsOfAStudy:
-    # One study has the cluster at a time: this one is closed before the studies of other tests.
-
-    @pytest.fixture(scope="class")
-    def platforms(self, made: Cluster, run_sh: RunSh) -> Iterator[Platforms]:
-        """Those of a study on this cluster."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
-            study = Platforms(Site(context=layout.CONTEXT), run_sh.folder / "study")
-            yield study
-            study.close()
-
     @pytest.mark.parametrize(
         "values",
         [
