@@ -90,13 +90,18 @@ def _set_up() -> None:
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR, setup.CHAT_VENV]
     pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, *kubernetes.CLUSTER_PIECES]
-    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES, golang.sources(GO_MODULES)]
+    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
+    sources = golang.sources(GO_MODULES)
     if os.geteuid() != 0:
-        setup.ensure(pieces)
+        setup.ensure([*pieces, sources])
         return
     with ThreadPoolExecutor(1) as pool:
         lab_base_made = pool.submit(lab.prepare)
+        has_cluster = all(piece.is_made() for piece in kind.PIECES)
         setup.ensure([docker.BASE_IMAGE, container.PIECE, *pieces, *kind.PIECES])
+        if not has_cluster:
+            golang.remove_caches()
+        setup.ensure([sources])
         lab_base_made.result()
 
 
