@@ -244,6 +244,18 @@ class NodeOutage:
 
 
 @dataclass(frozen=True)
+class PlatformWarning:
+    """What the platform warned of while there was load, about one of its objects: how often, first and last."""
+
+    about: str
+    reason: str
+    message: str
+    times: int
+    first_s: float
+    last_s: float
+
+
+@dataclass(frozen=True)
 class FunctionSummary:
     """One function on its platform under load; cores, network and in_flight are of all its replicas together.
 
@@ -269,6 +281,7 @@ class FunctionSummary:
     ended: list[EndedReplica] = field(default_factory=list)
     activations: list[Activation] = field(default_factory=list)
     node_outages: list[NodeOutage] = field(default_factory=list)
+    warnings: list[PlatformWarning] = field(default_factory=list)
     activator_share: float | None = None
 
 

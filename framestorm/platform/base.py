@@ -137,8 +137,10 @@ class Reading(NamedTuple):
         function; in_flight, cpu_s, cpu_throttled_s, received_bytes, sent_bytes and memory_bytes of one replica of it.
         From a cluster, of a function: replicas_terminating, autoscaler_wanted, autoscaler_use_percent, and
         activator_in_path, 1 where requests go through Knative's activator (mode Proxy); of a replica: replica_ready,
-        restarts, replica_ended with its exit status, and those of `Activation`; node_ready of a node that had one.
-    detail: the replica or node; of requests_per_s the status code; of replica_ended the replica and the reason.
+        restarts, replica_ended with its exit status, and those of `Activation`; node_ready of a node that had one;
+        warning, as often as Kubernetes told it since it was told last.
+    detail: the replica or node; of requests_per_s the status code; of replica_ended the replica and the reason; of
+        warning its object, reason and message.
     """
 
     time_ms: int

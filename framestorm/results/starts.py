@@ -1,4 +1,4 @@
-"""How replicas started and ended under load, and their nodes, from metrics.csv, with the samples of that time."""
+"""How replicas started and ended under load, and what was told of them, from metrics.csv, with the samples then."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,11 +7,12 @@ import polars as pl
 
 from framestorm.model import activation
 from framestorm.model.activation import Activation
-from framestorm.model.summary import EndedReplica, FunctionSummary, NodeOutage
+from framestorm.model.summary import EndedReplica, FunctionSummary, NodeOutage, PlatformWarning
 from framestorm.results.replicas import READY
 
 ENDED = "replica_ended"
 NODE = "node_ready"
+WARNING = "warning"
 
 
 def with_starts_and_ends(
@@ -25,6 +26,7 @@ def with_starts_and_ends(
             ended=_ended(rows[each.function], samples, origin_ms),
             activations=_activations(rows[each.function], samples),
             node_outages=_node_outages(rows[each.function], origin_ms),
+            warnings=_warnings(rows[each.function], origin_ms),
         )
         for each in functions
     ]
@@ -54,6 +56,22 @@ def _node_outages(rows: pl.DataFrame, origin_ms: float) -> list[NodeOutage]:
                 outages.append(NodeOutage(str(node), round((since_ms - origin_ms) / 1000, 3), length_s))
                 since_ms = None
     return sorted(outages, key=lambda outage: outage.at_s)
+
+
+def _warnings(rows: pl.DataFrame, origin_ms: float) -> list[PlatformWarning]:
+    """Return what was warned of, most often first."""
+    since_s = (pl.col("time_ms") - origin_ms) / 1000
+    of_each = (
+        rows.filter(pl.col("metric") == WARNING)
+        .group_by("detail", maintain_order=True)
+        .agg(pl.col("value").sum(), since_s.min().round(3).alias("first"), since_s.max().round(3).alias("last"))
+        .sort("value", descending=True, maintain_order=True)
+    )
+    warnings = []
+    for words, times, first_s, last_s in of_each.iter_rows():
+        about, reason, message = (*words.split(": ", 2), "", "")[:3]
+        warnings.append(PlatformWarning(about, reason, message, int(times), first_s, last_s))
+    return warnings
 
 
 def _activations(rows: pl.DataFrame, samples: pl.LazyFrame) -> list[Activation]:

@@ -76,6 +76,21 @@ def ended(reason: str, exit_code: int, at: str = T0) -> dict[str, Any]:
     return {"terminated": {"reason": reason, "exitCode": exit_code, "finishedAt": at}}
 
 
+def event(namespace: str, name: str, kind: str, about: str, uid: str, reason: str, **fields: Any) -> dict[str, Any]:
+    """What a controller or a kubelet tells of an object; a warning unless `type` says something else."""
+    involved = {"apiVersion": "v1", "kind": kind, "namespace": namespace, "name": about, "uid": uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": involved,
+        "reason": reason,
+        "type": "Warning",
+        "lastTimestamp": T0,
+        **fields,
+    }
+
+
 def set_node(cluster: Cluster, name: str, *, is_ready: bool) -> None:
     """Make a node, or change it, which is ready or whose kubelet is silent."""
     message = "" if is_ready else "Kubelet stopped posting node status."

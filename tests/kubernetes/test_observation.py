@@ -121,6 +121,37 @@ def test_a_node_that_is_not_ready_is_why_its_replicas_are_not(cluster: Cluster) 
     cluster.delete("node", "far")
 
 
+def test_warnings_about_the_function_alone_count_each_time_they_happen(cluster: Cluster) -> None:
+    with observed(cluster, "warns") as observation:
+        cluster.apply([objects.pod("warns", f"{name}-1", {"app": name}) for name in ("echo", "other")])
+        seen(lambda: observation.items(watch.PODS))
+        uids = {
+            name: json.loads(cluster.call("get", "pod", name, "--namespace", "warns", "--output=json"))["metadata"][
+                "uid"
+            ]
+            for name in ("echo-1", "other-1")
+        }
+        about_echo = ("Pod", "echo-1", uids["echo-1"])
+        told = [
+            objects.event("warns", "probe", *about_echo, "Unhealthy", count=1, message="probe failed:\n HTTP 503"),
+            objects.event("warns", "pulled", *about_echo, "Pulled", type="Normal"),
+            objects.event("warns", "others", "Pod", "other-1", uids["other-1"], "Unhealthy"),
+            objects.event("warns", "quota", "ReplicaSet", "echo-5d8f", "", "FailedCreate"),
+            objects.event("warns", "others-quota", "ReplicaSet", "echo-proxy-5d8f", "", "FailedCreate"),
+        ]
+        cluster.apply(told)
+        seen(lambda: len(rows(observation, "warning")) == 2)
+        # Its pod is gone before it is told again.
+        cluster.call("delete", "pod", "echo-1", "--namespace", "warns", "--force", "--grace-period=0")
+        cluster.apply([told[0] | {"count": 4}])
+        seen(lambda: len(rows(observation, "warning")) == 3)
+        assert [(each.detail, each.value) for each in rows(observation, "warning")] == [
+            ("Pod echo-1: Unhealthy: probe failed: HTTP 503", 1),
+            ("ReplicaSet echo-5d8f: FailedCreate: ", 1),
+            ("Pod echo-1: Unhealthy: probe failed: HTTP 503", 3),
+        ]
+
+
 def test_no_row_is_lost_or_made_up_when_a_watch_breaks(cluster: Cluster) -> None:
     with observed(cluster, "breaks") as observation:
         cluster.apply([objects.pod("breaks", f"echo-{n}", LABELS) for n in (1, 2)])

@@ -10,6 +10,7 @@ from framestorm.model.activation import Activation
 from framestorm.platform.base import Reading
 from framestorm.platform.kubernetes import pod, watch
 from framestorm.platform.kubernetes.cluster import Cluster, Object
+from framestorm.platform.kubernetes.event import Warnings
 from framestorm.platform.kubernetes.pod import End, Trouble
 from framestorm.platform.kubernetes.watch import Kind, ObjectChange, Watch
 from framestorm.platform.timeline import READY, WANTED, Timeline
@@ -82,6 +83,9 @@ class Observation:
         self._items: dict[Kind, dict[str, Object]] = {}
         self._steps: dict[str, dict[str, float]] = {}
         self._ends: dict[tuple[str, float], End] = {}
+        self._warnings = Warnings()
+        # Of all objects that were there at some time, but for the cluster's own.
+        self._uids: set[str] = set()
         # The nodes that had a pod at some time.
         self._nodes: set[str] = set()
         self._blind: set[Kind] = set()
@@ -100,8 +104,9 @@ class Observation:
                 self._watch(kind, selector=workload.selector)
             for kind, name in ((workload.kind, workload.name), *workload.named):
                 self._watch(kind, name=name)
-            if self._cluster.may("watch", "nodes", ""):
-                self._watch(watch.NODES)
+            for kind in (watch.NODES, watch.WARNINGS):
+                if self._cluster.may("watch", kind.plural, "" if kind.is_of_cluster else workload.namespace):
+                    self._watch(kind)
         except BaseException:
             self.close()
             raise
@@ -173,6 +178,11 @@ class Observation:
                     what = f"{each.pod}: {each.reason}"
                     function = self.workload.function
                     yield Reading(round(each.time_ms), "replica_ended", function, what, each.exit_status)
+            deployments = set(map(pod.name_of, self.items(watch.DEPLOYMENTS)))
+            for warning in self._warnings.about(self._uids, deployments):
+                if start_ms <= warning.time_ms <= end_ms:
+                    function, times = self.workload.function, warning.times
+                    yield Reading(round(warning.time_ms), "warning", function, str(warning), times)
             for activation in self.activations():
                 if activation.asked_ms >= start_ms:
                     for time_ms, metric, name, replica, value in activation.rows():
@@ -191,10 +201,14 @@ class Observation:
                 items.pop(uid, None)
             else:
                 items[uid] = change.item
+            if change.kind not in {watch.NODES, watch.WARNINGS}:
+                self._uids.add(uid)
             if change.kind == watch.PODS:
                 self._note_pods(change)
             elif change.kind == watch.NODES:
                 self._note_nodes(change.at_ms)
+            elif change.kind == watch.WARNINGS:
+                self._warnings.take(change.item, change.at_ms)
             else:
                 for name in values_of(change.kind, change.item):
                     self._note_sum(name, change)

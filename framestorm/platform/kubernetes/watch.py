@@ -18,11 +18,12 @@ END_WITHIN_S = 5.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object by its place in the API; `is_of_cluster`: it is in no namespace."""
+    """A kind of object by its place in the API; `is_of_cluster`: it is in no namespace. fields: of those that count."""
 
     plural: str
     api: str = "api/v1"
     is_of_cluster: bool = False
+    fields: str = ""
 
     def path(self, namespace: str, query: dict[str, str]) -> str:
         """Return the path of all of its objects in a namespace."""
@@ -32,6 +33,7 @@ class Kind:
 
 PODS = Kind("pods")
 NODES = Kind("nodes", is_of_cluster=True)
+WARNINGS = Kind("events", fields="type=Warning")
 DEPLOYMENTS = Kind("deployments", "apis/apps/v1")
 AUTOSCALERS = Kind("horizontalpodautoscalers", "apis/autoscaling/v2")
 REVISIONS = Kind("revisions", "apis/serving.knative.dev/v1")
@@ -80,7 +82,7 @@ class Watch:
         """
         self.kind = kind
         self._cluster, self._namespace, self._take, self._mark = cluster, namespace, take, mark
-        query = {"labelSelector": selector, "fieldSelector": f"metadata.name={name}" if name else ""}
+        query = {"labelSelector": selector, "fieldSelector": f"metadata.name={name}" if name else kind.fields}
         self._query = {key: value for key, value in query.items() if value}
         self._known: dict[str, Object] = {}
         self._version = ""

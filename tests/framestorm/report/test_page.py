@@ -13,12 +13,12 @@ from pydantic import TypeAdapter
 from framestorm.model import units
 from framestorm.model.activation import Activation
 from framestorm.model.files import read
-from framestorm.model.summary import SCHEMA_FILE, EndedReplica, NodeOutage, Summary, schema_text
+from framestorm.model.summary import SCHEMA_FILE, EndedReplica, NodeOutage, PlatformWarning, Summary, schema_text
 from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.junit import junit_xml
-from framestorm.report.page import _times, page_html
+from framestorm.report.page import MAX_REPLICAS, _times, page_html
 from framestorm.report.summary import summarise
 from framestorm.report.trust import machines
 from framestorm.results.reading import read_results
@@ -234,3 +234,19 @@ def test_a_node_that_was_not_ready_is_named(made: Path) -> None:
     assert sentence.startswith(
         "Node n-1, which had replicas of face-blur, was not ready for 5.00\xa0s, from 12.0\xa0s after the start"
     )
+
+
+def test_what_the_cluster_warned_of_has_a_table(made: Path) -> None:
+    warnings = [
+        PlatformWarning(f"Pod echo-{n}", "BackOff", "Back-off <restarting>", 30 - n, first_s=2.0, last_s=61.5)
+        for n in range(MAX_REPLICAS + 2)
+    ]
+    page = own_text(page_html(replace(load(made), functions=[function_of(warnings=warnings)])))
+    table = page[page.index("What Kubernetes warned of") :]
+    (first, *_), rest = (
+        re.findall(r"<tr>(.*?)</tr>", table[table.index("<tbody>") :], re.DOTALL),
+        table.index("</table>"),
+    )
+    cells = [visible(each) for each in re.findall(r"<t[dh][^>]*>\s*(.*?)\s*</t[dh]>", first)]
+    assert cells == ["Pod echo-0", "BackOff", "Back-off &lt;restarting&gt;", "30", "2.00\xa0s", "61.5\xa0s"]
+    assert "The other 2 are in metrics.csv." in table[rest : rest + 600]

@@ -3,7 +3,7 @@
 import polars as pl
 
 from framestorm.model.activation import Activation
-from framestorm.model.summary import EndedReplica, NodeOutage
+from framestorm.model.summary import EndedReplica, NodeOutage, PlatformWarning
 from framestorm.results.starts import with_starts_and_ends
 from tests.framestorm.conftest import function_of
 
@@ -66,4 +66,17 @@ def test_a_node_that_was_not_ready_has_its_times() -> None:
     assert function.node_outages == [
         NodeOutage("n-1", at_s=1.0, length_s=4.0),
         NodeOutage("n-2", at_s=7.0, length_s=1.0),
+    ]
+
+
+def test_a_warning_that_is_repeated_is_one_with_its_times() -> None:
+    unhealthy, refused = (
+        "Pod r-1: Unhealthy: Readiness probe failed: HTTP 503",
+        "ReplicaSet r: FailedCreate: quota: 2 cores",
+    )
+    rows = metrics((3000, "warning", refused, 1), (4000, "warning", unhealthy, 1), (7000, "warning", unhealthy, 3))
+    (function,) = with_starts_and_ends([function_of()], rows, samples((1000, 1, True)), ORIGIN_MS)
+    assert function.warnings == [
+        PlatformWarning("Pod r-1", "Unhealthy", "Readiness probe failed: HTTP 503", 4, first_s=3.0, last_s=6.0),
+        PlatformWarning("ReplicaSet r", "FailedCreate", "quota: 2 cores", 1, first_s=2.0, last_s=2.0),
     ]
