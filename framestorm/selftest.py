@@ -138,11 +138,11 @@ def compare(summary: Summary, run_dir: Path, recorder: Recorder, users: int | No
         longer_ms = reported_ms - served_ms
         words = f"{duration(reported_ms)} reported (median), {duration(served_ms)} at the server"
         yield of_times("response time", 0 <= longer_ms <= LONGER_MS, words)
-    audit = summary.facts.audit
-    if audit is not None:
-        is_equal = audit.counted == audit.rows and "audit" not in summary.doubts
+    self_check = summary.facts.self_check
+    if self_check is not None:
+        is_equal = self_check.counted == self_check.rows and "self_check" not in summary.doubts
         yield Agreement(
-            "self-check", is_equal, f"JMeter counted {count(audit.counted)}, {count(audit.rows)} have a row"
+            "self-check", is_equal, f"JMeter counted {count(self_check.counted)}, {count(self_check.rows)} have a row"
         )
 
 

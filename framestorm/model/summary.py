@@ -34,7 +34,7 @@ Doubt = Literal[
     "replicas_short",
     "hosts_differ",
     "clock",
-    "audit",
+    "self_check",
     "drift",
     "element_failed",
     "unreplaced",
@@ -358,7 +358,7 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Audit:
+class SelfCheck:
     """What JMeter counted by itself, apart from the results of its samplers, and what the rows of these say.
 
     counted, rows: samples of samplers. in_progress: how many of them were in progress on average, by its own clock.
@@ -455,7 +455,7 @@ class Facts:
     overload: whether the function kept up, None if the load comes by no schedule, or is too short to tell.
     requests_by_address: how many requests of JMeter each address of a name got, by name (host:port) and address.
     accepted: how many samples of each label got status 202, which says that the work is still to be done.
-    audit: what JMeter counted by itself, None if it does not say.
+    self_check: what JMeter counted by itself, None if it does not say.
     steady: since when response times are steady, None if there is too little to tell.
     left_out: the main samples that figures leave out, because only the steady part is judged.
     """
@@ -480,7 +480,7 @@ class Facts:
     cut_off: int = 0
     overload: Overload | None = None
     accepted: dict[str, int] = field(default_factory=dict)
-    audit: Audit | None = None
+    self_check: SelfCheck | None = None
     steady: SteadyState | None = None
     left_out: int = 0
 

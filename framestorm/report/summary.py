@@ -26,11 +26,11 @@ from framestorm.report.sink_notes import sink_notes
 from framestorm.report.steady import read_steady
 from framestorm.report.stopping import stop_judgements, stop_sentence
 from framestorm.results import hosts, reading, replicas, stalls, starts
-from framestorm.results.audit import read_audit
 from framestorm.results.calibration import read_calibration
 from framestorm.results.goodput import read_goodput
 from framestorm.results.jtl import read_threads
 from framestorm.results.scrapes import read_scrapes
+from framestorm.results.self_check import read_self_check
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.results.unreplaced import read_unreplaced
 from framestorm.stats.percentiles import Sample
@@ -152,7 +152,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             rates=measured.rates,
             overload=measured.overload,
             accepted=accepted_by_label(results.every),
-            audit=read_audit(results.log.counted, results.jtl.of_hosts),
+            self_check=read_self_check(results.log.counted, results.jtl.of_hosts),
             steady=steady,
             left_out=whole.n - groups[label].n,
             assumed=list(results.jtl.assumed),

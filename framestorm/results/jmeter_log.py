@@ -55,9 +55,9 @@ _UNREPLACED = re.compile(
 _REQUESTS = re.compile(
     rb'%b\{"type":"requests","name":(%b),"address":(%b),"n":%b\}$' % (_MESSAGE, _TEXT, _TEXT, _NUMBER), re.MULTILINE
 )
-# The message of jmx/java/Audit.java.
-_AUDIT = re.compile(
-    rb'%b\{"type":"audit","samples":%b,"busy_us":%b,"span_us":%b,"unknown":%b\}$' % (_MESSAGE, *[_NUMBER] * 4),
+# The message of jmx/java/SelfCheck.java.
+_SELF_CHECK = re.compile(
+    rb'%b\{"type":"self_check","samples":%b,"busy_us":%b,"span_us":%b,"unknown":%b\}$' % (_MESSAGE, *[_NUMBER] * 4),
     re.MULTILINE,
 )
 # What jmx/java/Rows.java says of a sample for which samples.jtl is closed.
@@ -170,7 +170,7 @@ def read_log(run_dir: Path) -> JMeterLog:
             stalls=[(int(start), int(longest), int(gc)) for start, longest, gc in found(_STALL)],
             counted=[
                 CountedByJmeter(int(samples), int(busy_us) / 1000, int(span_us) / 1000, int(unknown))
-                for samples, busy_us, span_us, unknown in found(_AUDIT)
+                for samples, busy_us, span_us, unknown in found(_SELF_CHECK)
             ],
             late=sum(1 for _ in found(_LATE)),
         )

@@ -18,10 +18,10 @@ from framestorm.model.files import FileError, FormatError, read, replacing
 from framestorm.model.run import Record
 from framestorm.model.sample import SUB_RESULT
 from framestorm.model.units import count, plural
-from framestorm.results.audit import read_audit
 from framestorm.results.clients import OUTPUT, ClientFiles, read_clients
 from framestorm.results.jmeter_log import JMeterLog, read_log
 from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
+from framestorm.results.self_check import read_self_check
 from framestorm.results.table import IS_OWN, Label, height, labels_of, of_label, read_table, users_table
 from framestorm.results.users import IN_BOTH, IN_JOURNAL, IN_TREE
 
@@ -179,13 +179,13 @@ def missing(results: RunResults) -> list[str]:
         sentences.append(f"JMeter ended with exit code {exit_code}; see jmeter.log")
     if jtl.problem:
         sentences.append(jtl.problem)
-    audit = read_audit(results.log.counted, jtl.of_hosts)
+    self_check = read_self_check(results.log.counted, jtl.of_hosts)
     # Those that a stop rule cut off may come after the end of the test: they count neither way.
     late = results.log.late if record.decision else 0
-    if audit and (lost := audit.counted - audit.rows - jtl.bad_rows) and not 0 < lost <= late:
+    if self_check and (lost := self_check.counted - self_check.rows - jtl.bad_rows) and not 0 < lost <= late:
         more = f"{plural(-lost, 'row')} more: they were written twice"
         what = f"{plural(lost, 'row')} less: they were lost on the way" if lost > 0 else more
-        sentences.append(f"JMeter counted {plural(audit.counted, 'sample')}, and samples.jtl has {what}")
+        sentences.append(f"JMeter counted {plural(self_check.counted, 'sample')}, and samples.jtl has {what}")
     if jtl.bad_rows:
         sentences.append(f"{plural(jtl.bad_rows, 'row')} of samples.jtl cannot be read")
     if clients.users or results.users.height:

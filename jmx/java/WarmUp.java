@@ -76,7 +76,7 @@ public final class WarmUp {
     public static void run(HashTree plan, Collection<Object> listeners, StandardJMeterEngine engine) {
         Elements.exchange(plan, listeners);
         Unreplaced.listen(plan, listeners);
-        Audit.listen(plan, listeners);
+        SelfCheck.listen(plan, listeners);
         Peers.listen(listeners);
         if (!JMeterUtils.getPropDefault(PROPERTY, false)) {
             return;

@@ -84,7 +84,7 @@ def test_a_plan_made_in_jmeter_is_judged_by_label(run_sh: RunSh, stand_in: Start
         "whole visit": (6, 6, "transaction"),
     }  # fmt: skip
     assert [each["state"] for each in summary["criteria"]] == ["passed", "passed", "unjudged", "passed"]
-    assert (summary["facts"]["audit"]["counted"], summary["facts"]["audit"]["rows"]) == (12, 12)
+    assert (summary["facts"]["self_check"]["counted"], summary["facts"]["self_check"]["rows"]) == (12, 12)
     (cause,) = summary["labels"]["search"]["causes"]
     assert cause.startswith("failed-check: Test failed: text expected to contain /results/")
     assert {"rtt", "latency", "connect"} <= summary["labels"]["log in"]["times"].keys()

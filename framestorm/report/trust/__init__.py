@@ -10,7 +10,7 @@ import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
 from framestorm.report.stopping import stop_notes
-from framestorm.report.trust import audit, elements, figures, limits, load, machines, steady
+from framestorm.report.trust import elements, figures, limits, load, machines, self_check, steady
 from framestorm.report.trust.names import names
 from framestorm.report.trust.overload import accepted, overload
 
@@ -30,7 +30,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         (None, machines.stalls(summary)),
         ("hosts_differ", machines.hosts_differ(summary)),
         ("clock", machines.clocks(summary, samples)),
-        ("audit", audit.disagreement(summary)),
+        ("self_check", self_check.disagreement(summary)),
         ("drift", steady.drift(summary)),
         (None, limits.between(summary, samples)),
         (None, [*figures.few_samples(summary), *figures.facts(summary)]),
@@ -51,7 +51,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
             *accepted(summary),
             *figures.unpatched(summary),
             *steady.since(summary),
-            *audit.agreement(summary),
+            *self_check.agreement(summary),
             *figures.times(summary),
             *names(summary),
             *figures.counted_together(summary),

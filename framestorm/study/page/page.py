@@ -43,7 +43,7 @@ DOUBTS: dict[Doubt, str] = {
     "unreplaced": "names of variables were sent in place of values",
     "hosts_differ": "slaves measured different times",
     "clock": "a clock was wrong",
-    "audit": "times were wrong: the rows are not what JMeter counted by itself",
+    "self_check": "times were wrong: the rows are not what JMeter counted by itself",
     "drift": "response times never became steady",
 }
 

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 
-from framestorm.model.summary import Audit
+from framestorm.model.summary import SelfCheck
 from framestorm.results.jmeter_log import CountedByJmeter
 from framestorm.results.jtl import HostRows
 
 
-def read_audit(counted: Sequence[CountedByJmeter], of_hosts: Sequence[HostRows]) -> Audit | None:
+def read_self_check(counted: Sequence[CountedByJmeter], of_hosts: Sequence[HostRows]) -> SelfCheck | None:
     """Return what was counted beside what the rows say; None if not each JMeter that made load says what it counted.
 
     The number in progress on each host is the time that samplers took there by the time for which they ran. By Little's
@@ -20,6 +20,6 @@ def read_audit(counted: Sequence[CountedByJmeter], of_hosts: Sequence[HostRows])
     n, rows = sum(each.samples for each in counted), sum(each.n for each in of_hosts)
     of_rows = sum(each.busy_ms / each.span_ms if each.span_ms else math.nan for each in of_hosts)
     if any(each.unknown or not each.span_ms for each in counted) or math.isnan(of_rows):
-        return Audit(n, rows)
+        return SelfCheck(n, rows)
     span_ms = sum(each.span_ms for each in counted) / len(counted)
-    return Audit(n, rows, sum(each.busy_ms / each.span_ms for each in counted), of_rows, span_ms)
+    return SelfCheck(n, rows, sum(each.busy_ms / each.span_ms for each in counted), of_rows, span_ms)

@@ -25,7 +25,7 @@ def rows_of(host: str = "slave1") -> Rows:
 
 def line(busy_ms: float = N * ELAPSED_MS, span_ms: float = N * ELAPSED_MS / 2, unknown: int = 0) -> str:
     message = f'"samples":{N},"busy_us":{busy_ms * 1000:.0f},"span_us":{span_ms * 1000:.0f},"unknown":{unknown}'
-    return f'2026-09-20 12:00:10,000 INFO f.Audit: {{"type":"audit",{message}}}\n'
+    return f'2026-09-20 12:00:10,000 INFO f.SelfCheck: {{"type":"self_check",{message}}}\n'
 
 
 def summary_of_rows(fake_run: Any, rows: Rows, *logs: str) -> Summary:
@@ -63,11 +63,11 @@ def test_rows_that_are_not_those_of_what_was_sent(
     fake_run: Any, change: Callable[[Rows], Rows], missing: str, is_wrong: bool
 ) -> None:
     summary = summary_of_rows(fake_run, change(rows_of()), line())
-    audit = summary.facts.audit
-    assert audit is not None and audit.in_progress == 2
+    self_check = summary.facts.self_check
+    assert self_check is not None and self_check.in_progress == 2
     said = [sentence for sentence in summary.missing if sentence.startswith("JMeter counted")]
     assert len(said) == bool(missing) and (not missing or said[0].startswith(missing))
-    assert ("audit" in summary.doubts) == is_wrong
+    assert ("self_check" in summary.doubts) == is_wrong
     assert any(note.startswith("Self-check: all 200 samples") for note in summary.notes) == (
         not missing and not is_wrong
     )
@@ -76,25 +76,25 @@ def test_rows_that_are_not_those_of_what_was_sent(
 def test_a_short_answer_is_not_wrong_because_a_sampler_works_beside(fake_run: Any) -> None:
     rows = [{**row, "elapsed": 1} for row in rows_of()]
     summary = summary_of_rows(fake_run, rows, line(busy_ms=N * 1.3))
-    audit = summary.facts.audit
-    assert audit is not None and audit.residual is not None and audit.residual > 0.2
-    assert audit.apart_ms == pytest.approx(0.3, abs=0.05)
-    assert "audit" not in summary.doubts
+    self_check = summary.facts.self_check
+    assert self_check is not None and self_check.residual is not None and self_check.residual > 0.2
+    assert self_check.apart_ms == pytest.approx(0.3, abs=0.05)
+    assert "self_check" not in summary.doubts
 
 
 def test_slaves_are_added_up_each_in_its_own_time(fake_run: Any) -> None:
     later = [{**row, "timeStamp": row["timeStamp"] + 30_000} for row in rows_of("slave2")]
-    audit = summary_of_rows(fake_run, [*rows_of(), *later], line(), line()).facts.audit
-    assert audit is not None and (audit.counted, audit.rows) == (2 * N, 2 * N)
-    assert (audit.in_progress, audit.of_rows) == (4, pytest.approx(4))
+    self_check = summary_of_rows(fake_run, [*rows_of(), *later], line(), line()).facts.self_check
+    assert self_check is not None and (self_check.counted, self_check.rows) == (2 * N, 2 * N)
+    assert (self_check.in_progress, self_check.of_rows) == (4, pytest.approx(4))
 
 
 def test_without_the_count_of_each_host_nothing_is_compared(fake_run: Any) -> None:
     rows = [*rows_of(), *rows_of("slave2")]
     summary = summary_of_rows(fake_run, rows, line())
-    assert summary.facts.audit is None and not summary.missing
+    assert summary.facts.self_check is None and not summary.missing
 
 
 def test_times_that_are_not_known_are_not_compared(fake_run: Any) -> None:
-    audit = summary_of_rows(fake_run, rows_of(), line(unknown=3)).facts.audit
-    assert audit is not None and (audit.counted, audit.residual) == (N, None)
+    self_check = summary_of_rows(fake_run, rows_of(), line(unknown=3)).facts.self_check
+    assert self_check is not None and (self_check.counted, self_check.residual) == (N, None)

@@ -22,10 +22,10 @@ import org.slf4j.LoggerFactory;
  * of the rows has to agree with it. Says at the end of the test in JMeter's log what it counted, for
  * framestorm/results/jmeter_log.py. No class is patched: it is one more listener of the test.
  */
-public final class Audit extends AbstractTestElement
+public final class SelfCheck extends AbstractTestElement
         implements SampleMonitor, SampleListener, TestStateListener, NoThreadClone {
     private static final long serialVersionUID = 1L;
-    private static final Logger LOG = LoggerFactory.getLogger(Audit.class);
+    private static final Logger LOG = LoggerFactory.getLogger(SelfCheck.class);
     private final transient ThreadLocal<Calls> ofThread = ThreadLocal.withInitial(Calls::new);
     private final transient LongAdder samples = new LongAdder();
     private final transient LongAdder busyNs = new LongAdder();
@@ -54,8 +54,8 @@ public final class Audit extends AbstractTestElement
         if (!Microseconds.ARE_KEPT) {
             return; // without patches it is not known what a transaction is
         }
-        Audit listener = new Audit();
-        listener.setName("audit");
+        SelfCheck listener = new SelfCheck();
+        listener.setName("self_check");
         for (Object each : List.copyOf(test.list())) {
             if (each instanceof TestPlan) {
                 test.getTree(each).add(listener);
@@ -130,7 +130,7 @@ public final class Audit extends AbstractTestElement
     @Override
     public void testEnded() {
         if (samples.sum() > 0) {
-            LOG.info("{\"type\":\"audit\",\"samples\":{},\"busy_us\":{},\"span_us\":{},\"unknown\":{}}",
+            LOG.info("{\"type\":\"self_check\",\"samples\":{},\"busy_us\":{},\"span_us\":{},\"unknown\":{}}",
                 samples.sum(), busyNs.sum() / 1000, Math.max(0, lastNs.get() - firstNs.get()) / 1000, unknown.sum());
         }
     }
