@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from framestorm.model import units
-from framestorm.model.sample import DECLARED, TIMES
+from framestorm.model.sample import FIGURE_WORDS, TIMES
 from framestorm.model.units import NBSP
 from framestorm.plain import as_label
 
@@ -34,7 +34,7 @@ SERIES = {
     WARM: ("warm response time", "response time of the warm samples"),
     COLD: ("cold response time", "response time of the cold samples"),
     USER: ("user time", "time of a user from start to end"),
-    **{name: (DECLARED[name]["title"], DECLARED[name]["description"]) for name in TIMES},
+    **FIGURE_WORDS,
 }
 TIMES_OF_SAMPLES = (RESPONSE, OPEN, OUTSIDE, WARM, COLD, USER)
 # The words of criteria: series that everyone knows, statistics of a series, and metrics of all samples, by their names
@@ -179,6 +179,7 @@ def column(series: str, statistic: str) -> str:
     return f"{stem}_{statistic}{suffix}" if stem else f"{statistic}{suffix}"
 
 
+_STEMS_OF_TIMES = {_split(series)[0] for series in SERIES if unit(series) == "ms"}
 CATALOGUE = (
     Metric("n_sent", "", "samples sent", "samples recorded, those rejected included"),
     Metric("n", "", "samples", "samples counted, after rejection"),
@@ -311,5 +312,5 @@ def is_of_run(name: str) -> bool:
     parts = _OF_SERIES.fullmatch(rest)
     if rest in BY_NAME or parts is None:
         return rest in BY_NAME
-    lacks_unit = parts["stem"] is None or parts["stem"] in {_split(series)[0] for series in SERIES}
+    lacks_unit = parts["stem"] is None or parts["stem"] in _STEMS_OF_TIMES
     return parts["suffix"] == "_ms" if lacks_unit else True

@@ -29,6 +29,12 @@ COMMON = {name: _kinds(field)[0] for name, field in SCHEMA["properties"].items()
 # The further figures that the kit's own clients declare: their types, and the words for them.
 DECLARED: Line = SCHEMA["$defs"]["figures"]["properties"]
 TIMES = tuple(name for name, field in DECLARED.items() if field["type"] == "number")
+# By figure with words for people: its title and its definition.
+FIGURE_WORDS: dict[str, tuple[str, str]] = {
+    name: (field["title"], field["description"])
+    for name, field in {**DECLARED, **SCHEMA["$defs"]["stream_figures"]["properties"]}.items()
+    if "title" in field
+}
 # By figure: what each sample of JMeter's own samplers that has it has too.
 IMPLIED: dict[str, Line] = {
     figure: {name: DECLARED[name]["default"] for name in names}

@@ -1,5 +1,6 @@
 """Makes charts of the summary's series: each with a title, axes with units, and a caption on how to read it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -160,7 +161,7 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
     if data.timed_out["x"]:
         caption += " A cross is a timeout: the true time is longer."
         traces.append(_timed_out(data.timed_out["x"], axis.y(data.timed_out["y"])))
-    slug = f"{what.replace(' ', '-')}-by-index"
+    slug = re.sub(r"\W+", "-", f"{what} by index")
     title, xaxis = f"{what.capitalize()} by {label}", axis_title(f"{label} (index)")
     return Chart(slug, title, caption, traces, xaxis, axis.axis(what)).with_scales(axis)
 

@@ -6,6 +6,7 @@ from framestorm.model.criteria import ALL, USER
 from framestorm.model.goodput import Goodput
 from framestorm.model.metric import Metric, unit
 from framestorm.model.run import Target
+from framestorm.model.sample import FIGURE_WORDS
 from framestorm.model.summary import LabelSummary, Range, Summary, Times
 from framestorm.plain import as_label
 from framestorm.report import overview
@@ -49,6 +50,7 @@ def page_html(summary: Summary) -> str:
             "success_interval": _success_interval,
             "goodput_interval": _goodput_interval,
             "of_figure": _of_figure,
+            "figure_title": _figure_title,
             "cause": cause.describe,
             "as_label": as_label,
             "range": _range,
@@ -68,6 +70,7 @@ def page_html(summary: Summary) -> str:
         max_replicas=MAX_REPLICAS,
         all_label=ALL,
         times=_times(summary),
+        definitions=_definitions(summary),
         verdict_word=summary.verdict.title,
         columns=COLUMNS,
         with_interval=WITH_INTERVAL,
@@ -110,7 +113,7 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
     """
     labels = list(summary.labels.values())
     shown = [
-        (as_label(each.label), "whole process" if each.label == USER else SERIES_NAMES.get(name, name), times)
+        (as_label(each.label), "whole process" if each.label == USER else _series_title(name), times)
         for each in labels
         for name, times in each.times.items()
         if times.max is None or times.max.value > 0
@@ -120,6 +123,24 @@ def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
         group, row = (label, name) if len(labels) <= MAX_GROUPS else (name, label)
         groups.setdefault(group, []).append((row, times))
     return list(groups.items())
+
+
+def _series_title(name: str) -> str:
+    """Return a series of times in words, with the name that criteria know if its words are others."""
+    column = f"{name}_ms"
+    return _figure_title(column) if column in FIGURE_WORDS else SERIES_NAMES.get(name, name)
+
+
+def _figure_title(name: str) -> str:
+    """Return the title of a figure with its name in samples.csv, or the name alone."""
+    return f"{FIGURE_WORDS[name][0]}, {name}" if name in FIGURE_WORDS else name
+
+
+def _definitions(summary: Summary) -> dict[str, str]:
+    """Return the definitions of the figures in the tables that have one, by their titles."""
+    names = [f"{name}_ms" for each in summary.labels.values() for name in each.times]
+    names += [name for each in summary.labels.values() for name in each.figures]
+    return {FIGURE_WORDS[name][0]: FIGURE_WORDS[name][1] for name in names if name in FIGURE_WORDS}
 
 
 def figure_text(figure: Estimate | None, *, is_whole: bool = False) -> str:

@@ -49,3 +49,22 @@ def test_ends_of_an_interval_have_units_where_these_differ(
 @pytest.mark.parametrize("name", ["mean", "handler_mean", "warm_up_s", "speedup"])
 def test_no_metric_of_a_run(name: str) -> None:
     assert not is_of_run(name) and metric(name).series is None
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("ttft_p95_ms", "p95 time to first token"),
+        ("itl_p99_mean_ms", "mean inter-token latency (p99 of an answer)"),
+        ("tokens_p95_per_s", "p95 token rate of an answer"),
+        ("handler_p95_ms", "p95 handler time"),
+        ("first_token_p95_ms", "p95 first token time"),
+    ],
+)
+def test_a_declared_figure_has_its_title(name: str, label: str) -> None:
+    assert metric(name).label == label
+
+
+@pytest.mark.parametrize(("name", "is_metric"), [("ttft_p95", False), ("tokens_p95", True), ("tokens_p95_per_s", True)])
+def test_a_declared_time_needs_its_unit(name: str, is_metric: bool) -> None:
+    assert is_of_run(name) is is_metric

@@ -250,3 +250,17 @@ def test_what_the_cluster_warned_of_has_a_table(made: Path) -> None:
     cells = [visible(each) for each in re.findall(r"<t[dh][^>]*>\s*(.*?)\s*</t[dh]>", first)]
     assert cells == ["Pod echo-0", "BackOff", "Back-off &lt;restarting&gt;", "30", "2.00\xa0s", "61.5\xa0s"]
     assert "The other 2 are in metrics.csv." in table[rest : rest + 600]
+
+
+def test_declared_figures_have_titles_and_definitions(made: Path) -> None:
+    summary = load(made)
+    times = summary.main.times["rtt"]
+    main = replace(
+        summary.main, times={"rtt": times, "ttft": times, "wait": times}, figures={"tokens": times, "faces": times}
+    )
+    page = page_html(replace(summary, labels={**summary.labels, summary.main.label: main}))
+    heads = re.findall(r'<th scope="row"[^>]*>([^<]*)</th>', page)
+    assert "time to first token, ttft_ms" in heads and "wait" in heads
+    assert "<td>tokens of an answer, tokens</td>" in page and "<td>faces</td>" in page
+    definition = "<dt>time to first token</dt><dd>time from sending to the first piece of the answer that has text</dd>"
+    assert (page.count(definition), page_html(summary).count(definition)) == (1, 0)
