@@ -17,10 +17,10 @@ from framestorm.judge.differences import (
     Missing,
     Question,
     is_bound,
+    of_rates,
     of_repetitions,
     of_single_runs,
     of_success,
-    resamples_of_rate,
     resamples_of_times,
     seed,
 )
@@ -73,6 +73,9 @@ def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wante
             if split_label(name)[1] == SUCCESS:
                 old_right, new_right = ([run.of(label).right for run in side.runs] for side in (old, new))
                 question = of_success(name, old_right, new_right)
+            elif is_single and series is None:
+                ended_ms = old.runs[0].of(label).ended_ms, new.runs[0].of(label).ended_ms
+                question = of_rates(name, (figures[0][0], figures[1][0]), ended_ms)
             elif is_single:
                 drawn = (_drawn(old.runs[0], name, numbers[0]), _drawn(new.runs[0], name, numbers[1]))
                 question = of_single_runs(name, figures[0][0], figures[1][0], drawn)
@@ -89,9 +92,7 @@ def of_runs(old: RunSide, new: RunSide, numbers: tuple[int, int] = (0, 1), wante
 
 def _drawn(run: Run, name: str, number: int) -> Resamples | None:
     """Return resamples of a metric of a run; None with too few samples."""
-    label, series = split_label(name)[0], metric(name).series
-    if series is None:
-        return resamples_of_rate(run.of(label).ended_ms, run.serving_ms(label), seed(number, "rate"))
+    label, series = split_label(name)[0], str(metric(name).series)
     times, statistic = run.times(label)[series], str(metric(name).statistic)
     return resamples_of_times(times, seed(number, series.removesuffix("_ms")), statistic)
 

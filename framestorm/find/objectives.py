@@ -5,8 +5,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from framestorm.endpoint import is_on_this_machine
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria as grammar
@@ -17,7 +15,7 @@ from framestorm.model.metric import PERCENTILE
 from framestorm.model.search import Outcome, Probe
 from framestorm.model.summary import Summary
 from framestorm.results.samples import read_samples
-from framestorm.stats.batches import BATCHES, batch_interval
+from framestorm.stats.batches import FEWEST_EVENTS, rate_ends
 from framestorm.stats.estimate import Estimate
 
 KEEPS_UP = "it keeps up with the rate"
@@ -26,7 +24,6 @@ _SIGN = re.compile(r"(.*)(<=|>=|<|>)(.*)", re.DOTALL)
 # Below so many samples on the smaller side of a percentile, it says little.
 LEAST_BEYOND = 5
 LEAST_SAMPLES = 30
-LEAST_ANSWERS = 10  # of a probe without objectives
 LITTLE = 0.25  # of the machine's cores
 KEPT = 0.95  # of the rate that was sent, without an error
 
@@ -98,33 +95,28 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
 def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     """Return what a run says of the rate of answers, with its interval by batch means.
 
-    Batches have the same number of answers, so that the time of each is exact: equally long ones with few answers would
-    differ by one more or less.
-
     Raises:
         FramestormError: there are too few answers without an error for a rate.
     """
     summary, ended_ms = files.read(run_dir / "summary.json", Summary), read_samples(run_dir).ended_ms
-    if ended_ms.size < LEAST_ANSWERS:
+    if ended_ms.size < FEWEST_EVENTS:
         raise FramestormError(
-            f"at {load:g}, a rate needs {LEAST_ANSWERS} answers without an error, and there are {ended_ms.size}; "
+            f"at {load:g}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {ended_ms.size}; "
             f"see {run_dir}/index.html, or give longer probes by --probe-s"
         )
-    n_batches = min(BATCHES, ended_ms.size - 1)
-    of_batch = (ended_ms.size - 1) // n_batches
-    batches_s = np.diff(ended_ms[::of_batch][: n_batches + 1]) / 1000
-    mean_s = float(batches_s.mean())
-    length = batch_interval(batches_s.tolist(), mean_s)
+    # Between answers: that a first answer takes its time is no part of the rate.
+    rate_per_s = 1000 * (ended_ms.size - 1) / float(ended_ms[-1] - ended_ms[0])
+    low, high = rate_ends(ended_ms, rate_per_s)
     return Probe(
         load,
         run_dir.name,
         [],
         length_s,
-        answered_per_s=of_batch / mean_s,
+        answered_per_s=rate_per_s,
         in_flight=summary.facts.rates.in_flight,
         generator=_blame(summary, is_missed=True),
-        answered_low=of_batch / length.high if length and length.high else None,
-        answered_high=of_batch / length.low if length and length.low and length.low > 0 else None,
+        answered_low=low,
+        answered_high=high,
     )
 
 
@@ -197,6 +189,8 @@ def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
         if judgement.unit == "%":
             return Estimate(1 - label.success, None if high is None else 1 - high, None if low is None else 1 - low)
         return None
+    if judgement.metric == "rate" and label.rate_per_s is not None:
+        return Estimate(label.rate_per_s, label.rate_low_per_s, label.rate_high_per_s)
     times = label.times.get(judgement.series) or label.times.get(f"{judgement.series}_ms")
     name = "p50" if judgement.metric == "median" else judgement.metric
     figure = getattr(times, name.replace(".", "_"), None) if times else None

@@ -113,7 +113,8 @@ def _figures(main: Json) -> dict[str, Estimate]:
     figures = {name: _estimate(_part(rtt, statistic)) for name, statistic in TIMES.items()}
     ends = {"low": main.get("success_low"), "high": main.get("success_high")}
     figures["success"] = _estimate({"value": main.get("success"), **ends})
-    figures["served_per_s"] = _estimate({"value": main.get("rate_per_s")})
+    of_rate = {"low": main.get("rate_low_per_s"), "high": main.get("rate_high_per_s")}
+    figures["served_per_s"] = _estimate({"value": main.get("rate_per_s"), **of_rate})
     return {name: figure for name, figure in figures.items() if figure}
 
 

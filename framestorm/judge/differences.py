@@ -11,6 +11,7 @@ import numpy as np
 from framestorm.model.comparison import Change, SideFigure
 from framestorm.model.metric import Metric, is_of_run, is_rounded, metric, percentile
 from framestorm.results.samples import OrderedTimes
+from framestorm.stats.batches import BATCHES, batch_of_rate, rate_changes
 from framestorm.stats.bootstrap import Resamples, draw
 from framestorm.stats.checks import Flags, Floats
 from framestorm.stats.evidence import (
@@ -32,11 +33,10 @@ RESAMPLES = 10_000
 MOST_BLOCKS = 200
 # How many samples must lie beyond a percentile before it is compared: for p99, 1000 samples in all.
 LEAST_BEYOND = 10
-RATE_WINDOWS = 20
-LEAST_OF_RATE = RATE_WINDOWS * 5  # samples without error
+LEAST_OF_RATE = BATCHES * 5  # samples without error
 SEED = 20_211_101
 BLOCK_METHOD = f"block bootstrap of each run, {RESAMPLES:,} resamples"
-RATE_METHOD = f"bootstrap of {RATE_WINDOWS} windows of time of each run"
+RATE_METHOD = f"Welch's interval of the means of {BATCHES} batches of each run"
 SHARE_METHOD = "Newcombe's interval with the effective number of independent samples"
 REPEATED_SHARE_METHOD = (
     "for success and errors the wider of Welch's or Student's interval over repetitions and Newcombe's over samples"
@@ -46,6 +46,7 @@ POINTS_METHOD = "one repetition a side: Student's interval over pairs, one at ea
 WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
 ONE_BOUND = "timeouts hide the figure of one side, which is a lower bound"
 BOTH_BOUNDS = "timeouts hide the figure of both sides"
+RATE_DRIFTS = "the rate of one run rises or falls during the run"
 ONE_ONLY = "insufficient data (n < 2 repetitions): the variation between repetitions is not known"
 
 
@@ -131,25 +132,26 @@ def resamples_of_times(times: OrderedTimes, seed: list[int], statistic: str) -> 
     return replace(drawn, least=drawn.least - off, most=drawn.most + off)
 
 
-def resamples_of_rate(ended_ms: Floats, span_ms: tuple[float, float] | None, seed: list[int]) -> Resamples | None:
-    """Resamples of the rate of samples without error, by independent windows of the span; None if they are too few."""
-    if span_ms is None or ended_ms.size < LEAST_OF_RATE:
-        return None
-    start, end = span_ms
-    counts, _ = np.histogram(ended_ms, bins=RATE_WINDOWS, range=(start, end))
-    return draw(counts / ((end - start) / RATE_WINDOWS / 1000), block=1, seed=seed, resamples=RESAMPLES)
+def of_rates(name: str, figures: tuple[SideFigure, SideFigure], ended_ms: tuple[Floats, Floats]) -> Question:
+    """Return the question about the rates of single runs, by when their samples without error ended."""
+    fewest = min(each.size for each in ended_ms)
+    if fewest < LEAST_OF_RATE:
+        why = f"insufficient data (n < {LEAST_OF_RATE:,}): n = {fewest}"
+        return Question(name, *figures, {}, RATE_METHOD, why=why)
+    old, new = map(batch_of_rate, ended_ms)
+    if old is None or new is None or not (old.value and new.value):
+        return Question(name, *figures, {}, RATE_METHOD, why=RATE_DRIFTS)
+    rates = figures[0].value, figures[1].value
+    return Question(name, *figures, rate_changes(old, new, rates), RATE_METHOD)
 
 
 def of_single_runs(
     name: str, a: SideFigure, b: SideFigure, drawn: tuple[Resamples | None, Resamples | None]
 ) -> Question:
     """Return the question about single runs, by resamples of their figure; None for a run with too few samples."""
-    about, (of_old, of_new) = metric(name), drawn
-    method, least = (
-        (RATE_METHOD, LEAST_OF_RATE) if about.series is None else (BLOCK_METHOD, least_samples(str(about.statistic)))
-    )
+    (of_old, of_new), method = drawn, BLOCK_METHOD
     if of_old is None or of_new is None:
-        why = f"insufficient data (n < {least:,}): n = {min(a.n, b.n)}"
+        why = f"insufficient data (n < {least_samples(str(metric(name).statistic)):,}): n = {min(a.n, b.n)}"
         return _bounded(Question(name, a, b, {}, method, why=why))
     evidence: dict[Scale, Evidence] = {"difference": of_new.change_from(of_old, "difference")}
     if of_old.value > 0 and of_new.value > 0:

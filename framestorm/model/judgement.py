@@ -10,7 +10,7 @@ from framestorm.model.criteria import EACH, OPERATORS, OVERLOAD, Criterion
 from framestorm.model.goodput import Goodput
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS, Metric, metric, quoted
 from framestorm.model.overload import Queue
-from framestorm.stats.estimate import AnyTimes, Estimate, EstimateBound
+from framestorm.stats.estimate import AnyTimes, Ends, Estimate, EstimateBound
 
 JudgedState = Literal["passed", "failed", "unjudged"]
 NO_SCHEDULE = "the load comes by no schedule that is known"
@@ -18,7 +18,10 @@ NO_SCHEDULE = "the load comes by no schedule that is known"
 
 @dataclass
 class Group:
-    """The measurements of one label: `user`, or another label of the run; units: those of series that are figures."""
+    """The measurements of one label: `user`, or another label of the run.
+
+    units: those of series that are figures. rate_ends: of the interval of rate_per_s, as far as it was asked for.
+    """
 
     label: str
     n: int = 0
@@ -26,6 +29,7 @@ class Group:
     rate_per_s: float | None = None
     samples: Mapping[str, AnyTimes] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
+    rate_ends: Ends = (None, None)
 
     def unit(self, series: str) -> str:
         """Return the unit of a series of its samples."""

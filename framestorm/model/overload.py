@@ -13,7 +13,7 @@ class Rates:
 
     asked_per_s: the mean rate of the schedule, asked_most_per_s its highest; None if no schedule is known.
     sent_per_s: starts; answered_per_s: answers without an error, in a span of the same length that begins one median
-        response time later.
+        response time later; answered_low_per_s and answered_high_per_s the ends of its interval by batch means.
     """
 
     asked_per_s: float | None = None
@@ -21,6 +21,8 @@ class Rates:
     sent_per_s: float | None = None
     answered_per_s: float | None = None
     in_flight: int | None = None
+    answered_low_per_s: float | None = None
+    answered_high_per_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ class LabelSummary:
     """All samples of one label; causes are errors by cause.
 
     rate_per_s: samples without error per second; completed_per_s: all samples per second, errors included.
+    rate_low_per_s, rate_high_per_s: ends of the interval of rate_per_s by batch means; None where the rate drifts.
     received_bytes_per_s, sent_bytes_per_s: over the same time; None where JMeter did not count them.
     further_causes: errors whose causes are too many to be shown one by one, by the first word of their causes.
 
@@ -120,6 +121,8 @@ class LabelSummary:
     further_causes: dict[str, int] = field(default_factory=dict)
     of_labels: int = 1
     figures: dict[str, Times] = field(default_factory=dict)
+    rate_low_per_s: float | None = None
+    rate_high_per_s: float | None = None
 
     @property
     def checks(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from framestorm.model import units
 from framestorm.model.criteria import USER, USER_SERIES
 from framestorm.model.summary import Against, LabelSummary, Summary
 from framestorm.plain import as_label, visible
-from framestorm.report.page import COLUMNS, figure_text, interval_text
+from framestorm.report.page import COLUMNS, figure_text, interval_text, rate_interval
 
 TIMES = ("p50", "p95", "p99")
 STATES = {"passed": "passed", "failed": "**failed**", "unjudged": "not judged"}
@@ -63,12 +63,13 @@ def _row(label: LabelSummary) -> list[str]:
         ends = interval_text(figure)
         cells.append(figure_text(figure, is_whole=is_whole) + (f" [{ends}]" if ends else ""))
     rate = units.NONE if label.rate_per_s is None else units.rate(label.rate_per_s)
+    rate += f" [{ends}]" if (ends := rate_interval(label)) else ""
     return [
         _text(as_label(label.label)),
         units.count(label.n),
         f"{units.count(label.failed)}{share}",
         *map(_text, cells),
-        rate,
+        _text(rate),
     ]
 
 

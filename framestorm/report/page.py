@@ -4,7 +4,7 @@ from framestorm.model import cause, units
 from framestorm.model.activation import Activation
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.goodput import Goodput
-from framestorm.model.metric import Metric, unit
+from framestorm.model.metric import Metric, metric, unit
 from framestorm.model.run import Target
 from framestorm.model.sample import FIGURE_WORDS
 from framestorm.model.summary import LabelSummary, Range, Summary, Times
@@ -14,7 +14,7 @@ from framestorm.report.charts import charts
 from framestorm.report.document import render
 from framestorm.report.load_words import load_in_words
 from framestorm.results.hosts import share_text
-from framestorm.stats.estimate import Estimate
+from framestorm.stats.estimate import Ends, Estimate
 
 COLUMNS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99", "min": "min", "max": "max"}
 WITH_INTERVAL = ("p50", "p95", "p99")
@@ -49,6 +49,7 @@ def page_html(summary: Summary) -> str:
             "interval": interval_text,
             "success_interval": _success_interval,
             "goodput_interval": _goodput_interval,
+            "rate_interval": rate_interval,
             "of_figure": _of_figure,
             "figure_title": _figure_title,
             "cause": cause.describe,
@@ -94,11 +95,11 @@ def _key_figures(summary: Summary) -> list[tuple[str, str, str]]:
         # With a ramp-up the mean is below the rate that people set.
         up_to = f"up to {units.rate(most)}" if most > rates.asked_per_s else ""
         figures.append(("Asked for", units.rate(rates.asked_per_s), up_to))
-        figures.append(
-            ("Answered", units.NONE if rates.answered_per_s is None else units.rate(rates.answered_per_s), "")
-        )
+        answered = units.NONE if rates.answered_per_s is None else units.rate(rates.answered_per_s)
+        ends = rates.answered_low_per_s, rates.answered_high_per_s
+        figures.append(("Answered", answered, _rate_ends(rates.answered_per_s, ends)))
     elif main.rate_per_s is not None:
-        figures.append(("Throughput", units.rate(main.rate_per_s), ""))
+        figures.append(("Throughput", units.rate(main.rate_per_s), rate_interval(main)))
     for name, figure in (("Median response", rtt.p50), ("p95 response", rtt.p95)) if rtt and rtt.n else ():
         figures.append((f"{name} time", figure_text(figure), interval_text(figure)))
     if rates.asked_per_s is not None and rates.in_flight is not None:
@@ -174,6 +175,15 @@ def _success_interval(label: LabelSummary) -> str:
     if label.success_low is None or label.success_high is None:
         return ""
     return units.ends(units.percent(label.success_low), units.percent(label.success_high))
+
+
+def rate_interval(label: LabelSummary) -> str:
+    """Return the interval of the rate of samples without error; empty if it has none."""
+    return _rate_ends(label.rate_per_s, (label.rate_low_per_s, label.rate_high_per_s))
+
+
+def _rate_ends(per_s: float | None, ends: Ends) -> str:
+    return "" if per_s is None else metric("served_per_s").ends_text(per_s, *ends)
 
 
 def _target_kind(target: Target | None, url: str | None) -> str:

@@ -6,6 +6,10 @@ import polars as pl
 
 from framestorm.model.overload import Rates
 from framestorm.model.series import Curves, InFlight
+from framestorm.stats.batches import rate_ends
+from framestorm.stats.estimate import Ends
+
+NOT_KNOWN: Ends = (None, None)
 
 
 def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> Rates:
@@ -31,11 +35,13 @@ def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> R
     if n < 2 or last <= first:
         return Rates(asked_per_s, asked_most_per_s, in_flight=most)
     span_ms = (last - first) * n / (n - 1)
-    answered = 0
+    per_s, ends = 0.0, NOT_KNOWN
     if typical is not None:
         is_within = (ok_ms > last + typical - span_ms) & (ok_ms <= last + typical)
-        answered = int(samples.select(is_within.sum()).collect().item())
-    return Rates(asked_per_s, asked_most_per_s, n / span_ms * 1000, answered / span_ms * 1000, most)
+        ended_ms = samples.select(ok_ms.filter(is_within)).drop_nulls().collect(engine="streaming").to_series()
+        per_s = ended_ms.len() / span_ms * 1000
+        ends = rate_ends(ended_ms.to_numpy(), per_s) if per_s else NOT_KNOWN
+    return Rates(asked_per_s, asked_most_per_s, n / span_ms * 1000, per_s, most, *ends)
 
 
 def asked_rates(asked: Curves) -> tuple[float | None, float | None]:

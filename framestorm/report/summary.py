@@ -331,6 +331,8 @@ def _label_summary(
         success_low=low,
         success_high=high,
         rate_per_s=group.rate_per_s,
+        rate_low_per_s=group.rate_ends[0],
+        rate_high_per_s=group.rate_ends[1],
         times={name: times for name, times in series.items() if group.unit(name) == "ms"},
         figures={name: times for name, times in series.items() if group.unit(name) != "ms"},
     )

@@ -21,7 +21,9 @@ from framestorm.model.sample import DECLARED, SUB_RESULT, TRANSACTION, SampleKin
 from framestorm.model.series import Values
 from framestorm.results.times import LAST_MS
 from framestorm.results.users import UserHistory
+from framestorm.stats.batches import rate_ends
 from framestorm.stats.checks import Floats
+from framestorm.stats.estimate import Ends
 from framestorm.stats.percentiles import Sample
 
 Schema = dict[str, type[pl.DataType]]
@@ -215,7 +217,7 @@ def sample_group(samples: pl.LazyFrame, label: str, *, at_rate: bool = False) ->
         if series not in times and (values := _floats(ok, figure)).size:
             times[series], units[series] = Sample(values), metric.unit(name)
     rate = rate_per_s(n_ok, serving_ms(samples, at_rate=at_rate))
-    return Group(label, n, n_ok, rate, times, units)
+    return Group(label, n, n_ok, rate, times, units, _rate_ends(ok, "rtt_ms", rate))
 
 
 def user_group(users: pl.DataFrame) -> Group:
@@ -224,7 +226,14 @@ def user_group(users: pl.DataFrame) -> Group:
     ok = every.filter("ok")
     sample = Sample(_floats(ok, "elapsed_ms"), _floats(every.filter("censored"), "elapsed_ms"))
     rate = rate_per_s(height(ok), span_ms(every, "elapsed_ms"))
-    return Group(USER, users.height, height(ok), rate, {"duration": sample})
+    ends = _rate_ends(ok, "elapsed_ms", rate)
+    return Group(USER, users.height, height(ok), rate, {"duration": sample}, rate_ends=ends)
+
+
+def _rate_ends(ok: pl.LazyFrame, length: str, rate: float | None) -> Ends:
+    """Return the ends of the interval of the rate of what ended without an error."""
+    ended_ms = _floats(ok, pl.col("start_ms") + pl.col(length))
+    return rate_ends(ended_ms, rate) if rate and ended_ms.size else (None, None)
 
 
 def span_ms(table: pl.LazyFrame, length: str) -> tuple[float, float] | None:
