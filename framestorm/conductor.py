@@ -305,6 +305,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
         has_journal=prepared.plan.has_journal,
         properties=dict(settings.properties),
         given={**settings.given, **settings.extra},
+        unread=prepared.unread,
         loads=prepared.loads,
         names=prepared.names,
         criteria=output.criteria,

@@ -21,7 +21,6 @@ SUMMARY, RECORD = "summary.json", "run.json"
 # A folder with one of them is that of a run.
 RUN_FILES = (RECORD, "samples.jtl", "samples.csv")
 TIMES = {"median_ms": "p50", "p95_ms": "p95", "p99_ms": "p99"}
-# What the load in words, or the target, says already.
 _OF_TARGET = "url"
 _RATE, _USERS, _HOLD = "rate_per_s", "users", "hold_s"
 Json = dict[str, Any]
@@ -129,11 +128,13 @@ def _estimate(content: Json) -> Estimate | None:
 
 def _key(summary: Json, run: Json) -> LoadKey:
     properties, target = _part(run, "properties"), _part(run, "target")
-    given = _part(run, "given")
+    given, unread = _part(run, "given"), run.get("unread")
+    # What the target says already, and what can make no difference.
+    left_out = {_OF_TARGET, *(unread if isinstance(unread, list) else ())}
     plan = _text(run.get("plan")) or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
-    settings = (f"{name}={value}" for name, value in sorted(given.items()) if name != _OF_TARGET)
+    settings = (f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out)
     return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, run), ", ".join(settings))
 
 

@@ -12,7 +12,7 @@ NOT_KNOWN = "not known"
 
 
 class LoadKey(NamedTuple):
-    """What runs have in common that can be compared: a plan, its target, its load, and what else was set."""
+    """What runs have in common that can be compared: a plan, its target, its load, and what else was set and read."""
 
     plan: str
     target: str

@@ -113,7 +113,8 @@ class Record:
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
     source: the JTL that the folder was made from, where no run of the kit made it.
-    properties: every property of the plan as it was set; given: those that the command line set.
+    properties: every property of the plan as it was set; given: those that the command line set; unread: those of them
+        that neither the plan nor JMeter reads, such as the number of a build.
     checkout: the commit and branch of the folder that the run was started in, None where there is none.
     baseline: the run that it is compared with: last, best, main, or a folder.
     thresholds, undecided: of that comparison.
@@ -145,6 +146,7 @@ class Record:
     has_journal: bool = True
     properties: dict[str, str] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     loads: tuple[Load, ...] = ()
     names: tuple[Name, ...] = ()
     http2_only: tuple[str, ...] = ()

@@ -47,6 +47,7 @@ class Prepared:
         addresses on this machine, which sends the requests.
     proxies: those by which JMeter on this machine sends its requests.
     target: host:port that slaves have to reach; empty without slaves, or where it is not known.
+    unread: the properties of the command line that neither the plan nor JMeter reads.
     """
 
     what: What
@@ -63,6 +64,7 @@ class Prepared:
     called: tuple[Address, ...] = ()
     names: tuple[Name, ...] = ()
     target: str = ""
+    unread: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -115,7 +117,7 @@ def prepare(
         check_way(way, plan, settings, is_over_slaves=is_over_slaves)
     settings = run_settings.fill_in(settings, plan, run_dir)
     needs = look(plan, settings.every, is_for_gui=is_for_gui, anyway=what.anyway)
-    run_settings.note_unknown(settings, needs)
+    unread = run_settings.note_unread(settings, needs)
     loads = read_loads(plan, needs.fragments.values(), settings.every)
     if not is_for_gui:
         _check_meaning(plan, settings, needs, loads, anyway=what.anyway)
@@ -144,6 +146,7 @@ def prepare(
         called=called,
         names=several,
         target=way.first if way and is_over_slaves else "",
+        unread=unread,
     )
 
 

@@ -19,6 +19,8 @@ from framestorm.run import properties as java_properties
 from framestorm.run.needs import Needs
 from framestorm.run.options import What
 
+# Properties of the kit's own classes, and of Java.
+_READ_BY_JAVA = frozenset({"framestorm", "java", "javax", "jdk", "sun", "http", "https"})
 # Which classes JMeter takes for functions, and the kit's own (jmx/java/Beginning.java).
 _WHERE_FUNCTIONS_ARE, _START = "classfinder.functions.contain", "framestorm.functions.Beginning"
 
@@ -177,12 +179,23 @@ def fill_in(settings: Settings, plan: Plan, run_dir: Path) -> Settings:
     return replace(settings, values={**(settings.properties if plan.is_for_kit else of_plan), **filled_in})
 
 
-def note_unknown(settings: Settings, needs: Needs) -> None:
-    """Note each property of the command line that neither the plan nor JMeter knows."""
-    for name in settings.given.keys() & settings.of_jmeter.keys() - jmeter_names():
-        if not needs.has_property(name):
-            what = f"neither the plan nor JMeter's property files have {name}"
-            note(f"-J{name}: {what}; passed on")
+def note_unread(settings: Settings, needs: Needs) -> tuple[str, ...]:
+    """Note each property of the command line that neither the plan nor JMeter knows; return those that nothing reads.
+
+    One that is named like JMeter's own (`httpclient4.…`) may be read all the same: not all are in JMeter's files.
+    """
+    asked = {**settings.given, **settings.extra}
+    names = asked.keys() & (settings.of_jmeter.keys() | settings.extra.keys()) - jmeter_names()
+    unknown = [name for name in asked if name in names and not needs.has_property(name)]
+    for name in unknown:
+        letter = "-J" if name in settings.given else "-G"
+        note(f"{letter}{name}: neither the plan nor JMeter's property files have {name}; passed on")
+    of_jmeter = {_first_word(name) for name in jmeter_names()} | _READ_BY_JAVA
+    return tuple(name for name in unknown if _first_word(name) not in of_jmeter)
+
+
+def _first_word(name: str) -> str:
+    return name.partition(".")[0]
 
 
 def kit_settings(plan: Plan) -> dict[str, str]:

@@ -93,3 +93,9 @@ def test_what_else_was_set_keeps_runs_apart_and_the_port_of_the_embedded_target_
     assert read_headline(one).key == read_headline(other).key
     large = make_run("large", given={"body": "@large.json", "url": "http://127.0.0.1:8080/"})
     assert read_headline(large).key == KEY._replace(settings="body=@large.json")
+
+
+def test_runs_of_different_builds_are_of_one_group(make_run: MakeRun) -> None:
+    """The plan reads `tenant`, and nothing reads `build`."""
+    builds = [make_run(f"build-{n}", given={"build": str(n), "tenant": "a"}, unread=("build",)) for n in (1, 2)]
+    assert {read_headline(each).key for each in builds} == {KEY._replace(settings="tenant=a")}

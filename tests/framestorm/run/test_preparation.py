@@ -46,6 +46,12 @@ def test_where_the_function_is(
     assert (prepared.platform.kind, prepared.platform.url, prepared.settings.values["url"]) == (kind, url, url)
 
 
+def test_properties_that_nothing_reads_are_told_from_those_of_the_plan_and_of_jmeter(tmp_path: Path) -> None:
+    set_by_user = {"ci.build": "7", "method": "GET", "httpclient4.retrycount": "1", "httpclient4.new": "1"}
+    asked = replace(what("requests", url="http://h/f", **set_by_user), extra={"team": "a", "jmeter.exit.check": "1"})
+    assert prepare(asked, tmp_path / "run").unread == ("ci.build", "team")
+
+
 @pytest.mark.parametrize(("name", "given"), [("requests", {}), ("tasks", {"mode": "push"})])
 def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="-Jurl="):
