@@ -210,8 +210,8 @@ class Platform(ABC, Generic[S]):
         """Return the headers that requests to `url` need."""
         return {}
 
-    def pieces(self) -> Sequence[Piece]:
-        """Return the set-up that it needs in addition to that of every run."""
+    def pieces(self, settings: Sequence[S] = ()) -> Sequence[Piece]:
+        """Return the set-up that it needs beside that of every run; `settings` are those of the points of a study."""
         return ()
 
     @abstractmethod

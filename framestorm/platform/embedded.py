@@ -82,8 +82,9 @@ class Embedded(Platform[EmbeddedSettings]):
     _guarded: Guarded | None = None
     function: FunctionName = FACE_BLUR  # of a plan that is not of a study
 
-    def pieces(self) -> Sequence[Piece]:
-        return () if self.site.over_slaves else FUNCTIONS[self.function].pieces
+    def pieces(self, settings: Sequence[EmbeddedSettings] = ()) -> Sequence[Piece]:
+        functions = dict.fromkeys(each.function for each in settings) or (self.function,)
+        return () if self.site.over_slaves else [piece for each in functions for piece in FUNCTIONS[each].pieces]
 
     def checks(self, points: Mapping[str, EmbeddedSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         if not self.site.over_slaves:

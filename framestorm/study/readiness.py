@@ -55,7 +55,11 @@ def _slaves(names: str, inventory: Path, context: str | None) -> Check:
 def pieces(study: StudyRecord) -> list[setup.Piece]:
     """Return the pieces of set-up that a study needs."""
     of_plans = [piece for point in study.points for piece in of_plan(matrix.read_plan(point.plan), point.properties)]
-    of_platforms = [piece for platform in _platforms(study) for piece in platform.pieces()]
+    of_platforms = [
+        piece
+        for platform in _platforms(study)
+        for piece in platform.pieces([point.target for point in study.points if point.target.kind == platform.kind])
+    ]
     of_slaves = [setup.ANSIBLE_VENV] if study.slaves is not None else []
     return list(dict.fromkeys([*of_plans, *of_platforms, *of_slaves]))
 

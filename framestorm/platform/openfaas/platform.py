@@ -5,7 +5,7 @@ import io
 import os
 import re
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypedDict
@@ -190,7 +190,7 @@ class OpenFaas(Platform[OpenFaasSettings]):
 
     # Before a study
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self, settings: Sequence[OpenFaasSettings] = ()) -> Sequence[Piece]:
         return parts.PIECES if self.site.gateway is None else ()
 
     def checks(self, points: Mapping[str, OpenFaasSettings], usual: Mapping[str, object]) -> Iterator[Check]:

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -76,7 +76,7 @@ class Swarm(Platform[SwarmSettings]):
         platform.url, platform._name = url, found[0]["Spec"]["Name"]
         return platform
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self, settings: Sequence[SwarmSettings] = ()) -> Sequence[Piece]:
         return FRONTS
 
     def checks(self, points: Mapping[str, SwarmSettings], usual: Mapping[str, object]) -> Iterator[Check]:

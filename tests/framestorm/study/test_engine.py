@@ -246,6 +246,9 @@ def test_pieces_and_checks_hang_on_the_target(begin, tmp_path):
     assert "nothing answers at 127.0.0.1:9" in missing.words
     names = [piece.name for piece in readiness.pieces(begin(target={"function": "noop"}))]
     assert "openfaas-gateway-on-loopback" in names and len(names) == len(set(names))
+    for function, python in (("chat", "chat"), ("face-blur", "function")):
+        names = [piece.name for piece in readiness.pieces(begin(target={"kind": "embedded", "function": function}))]
+        assert [name for name in names if name in ("chat-venv", "function-venv")] == [f"{python}-venv"]
 
 
 @pytest.mark.parametrize("port", [0, 65536, None])
