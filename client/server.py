@@ -29,15 +29,13 @@ import time
 import traceback
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import chat
 import client
+import infer
 from interrupt import Interrupts
 from lines import complain
-
-if TYPE_CHECKING:
-    from send import Sender
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
@@ -55,7 +53,7 @@ class Program(Protocol):
     def parse_options(self, arguments: list[str] | None = None, /) -> Namespace:
         """Read the words of a command line."""
 
-    def new_sender(self, options: Namespace, /) -> "Sender":
+    def new_sender(self, options: Namespace, /) -> Any:
         """Return the connection of a user with these options; raise ValueError for a URL that cannot be asked."""
 
     def find_input(self, options: Namespace, /) -> Any:
@@ -66,7 +64,7 @@ class Program(Protocol):
         options: Namespace,
         interrupts: Interrupts,
         process_start: tuple[float, float],
-        sender: "Sender | None" = None,
+        sender: Any = None,
         input_: Any = None,
         /,
     ) -> int:
@@ -75,7 +73,7 @@ class Program(Protocol):
 
 # By the path of what a launcher would start.
 PROGRAMS: dict[str, Program] = {
-    str(Path(__file__).absolute().with_name(f"{program.__name__}.py")): program for program in (client, chat)
+    str(Path(__file__).absolute().with_name(f"{program.__name__}.py")): program for program in (client, chat, infer)
 }
 
 
@@ -83,7 +81,7 @@ class Shared(NamedTuple):
     """What a user need not make itself, because it was made before the fork; None: the user makes it, or fails to."""
 
     options: Namespace | None = None
-    sender: "Sender | None" = None
+    sender: Any = None
 
 
 class Order(NamedTuple):

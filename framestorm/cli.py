@@ -319,7 +319,7 @@ def _new(words: Sequence[str]) -> int:
     request.add_argument(
         "--kserve-v2", metavar="URL",
         help="ask this model of the Open Inference Protocol (KServe's V2, Triton) for its inputs, and send an example "
-        "of them: http://host/v2/models/iris",
+        "of them: http://host/v2/models/iris; or make a plan that calls it by gRPC: grpc://host:8001/iris",
     )  # fmt: skip
     parser.add_argument(
         "-H", metavar="HEADER", dest="headers", action="append", default=[],
@@ -332,14 +332,17 @@ def _new(words: Sequence[str]) -> int:
     if asked.plan.suffix != ".jmx":
         raise UsageError(f"{asked.plan}: the name of a plan ends in .jmx")
     base = paths.JMX / ("request-rate.jmx" if asked.rate else "requests.jmx")
-    if asked.curl is not None and asked.headers:
-        raise UsageError("-H is for --kserve-v2; put the header into the curl command")
-    command, expect = (
-        (asked.curl, "")
-        if asked.curl is not None
-        else (inference.curl_command(asked.kserve_v2, asked.headers), inference.EXPECT)
-    )
-    for path in new_plan.write(asked.plan, command, base, expect):
+    if asked.curl is not None:
+        if asked.headers:
+            raise UsageError("-H is for --kserve-v2; put the header into the curl command")
+        written = new_plan.write(asked.plan, asked.curl, base)
+    elif asked.kserve_v2.startswith(("grpc://", "grpcs://")):
+        base = paths.JMX / ("infer-rate.jmx" if asked.rate else "infer.jmx")
+        written = new_plan.write_for_model(asked.plan, asked.kserve_v2, asked.headers, base)
+    else:
+        command = inference.curl_command(asked.kserve_v2, asked.headers)
+        written = new_plan.write(asked.plan, command, base, inference.EXPECT)
+    for path in written:
         print(f"wrote {path}")
     print(f"run it: ./run.sh -t {shlex.quote(str(asked.plan))}")
     return 0

@@ -20,6 +20,7 @@ _ADVICE = {
     64: "call the server by a name or an address in its certificate",
 }
 
+_DEFAULT_PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
 _ISSUER_UNKNOWN = 20  # OpenSSL's X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
 
 
@@ -27,14 +28,20 @@ def host_and_port(url: str) -> tuple[str, int]:
     """Return where a URL leads to.
 
     Raises:
-        UsageError: the URL has no http(s) scheme, no host, a wrong port, or a login, which no client here would send.
+        UsageError: the URL has no scheme of HTTP or gRPC, no host, a wrong port, or a login, which no client here
+            would send.
     """
     try:
         parts = urllib.parse.urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise UsageError(f"{url}: {error}") from None
-    if not url.startswith(("http://", "https://")) or not parts.hostname or url != url.strip() or not url.isprintable():
+    if (
+        not url.startswith(tuple(f"{scheme}://" for scheme in _DEFAULT_PORTS))
+        or not parts.hostname
+        or url != url.strip()
+        or not url.isprintable()
+    ):
         raise UsageError(f"{url!r} is not a URL such as http://host:8080/path, with http:// or https:// and a host")
     if port == 0:
         raise UsageError(f"{url}: nothing can listen on port 0")
@@ -44,7 +51,7 @@ def host_and_port(url: str) -> tuple[str, int]:
             "user:password in base64 (printf %s user:password | base64 -w0)"
         )
     # As RFC 6874 writes the zone of an address: [fe80::1%25eth0].
-    return parts.hostname.replace("%25", "%", 1), port or (443 if parts.scheme == "https" else 80)
+    return parts.hostname.replace("%25", "%", 1), port or _DEFAULT_PORTS[parts.scheme]
 
 
 def is_on_this_machine(url: str) -> bool:

@@ -1,9 +1,9 @@
-"""Makes a plan from a curl command: requests.jmx or request-rate.jmx with other defaults."""
+"""Makes a plan of one of the kit's with other defaults: from a curl command, or for a model that is called by gRPC."""
 
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from framestorm.endpoint import proxy_url
@@ -17,6 +17,25 @@ LOGIN = "BASIC_LOGIN"
 # Headers whose values should not be stored in a file.
 SECRET_HEADER = re.compile(r"authorization|cookie|.*(key|token|secret).*", re.IGNORECASE)
 _DEFAULT = re.compile(r"\$\{__P\((\w+),.*\)\}", re.DOTALL)
+
+
+def write_for_model(plan: Path, url: str, headers: Sequence[str], base: Path) -> list[Path]:
+    """Write a plan that calls a model by gRPC; its headers get a file beside it.
+
+    Args:
+        plan: the file of the new plan.
+        url: of the model, with grpc:// or grpcs://.
+        headers: as curl's -H takes them.
+        base: the plan whose properties get new defaults.
+
+    Returns:
+        All files that were written.
+
+    Raises:
+        UsageError: a file exists, or the URL is of no model.
+    """
+    texts = {"headers": (plan.with_suffix(".headers"), "".join(f"{header}\n" for header in headers))}
+    return _write(plan, base, {"url": url}, texts)
 
 
 def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
@@ -43,10 +62,6 @@ def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
         "body": (_body_file(plan, request), "" if is_inline else request.body),
         "form": (plan.with_suffix(".form"), _form(request, folder)),
     }
-    texts = {name: (path, text) for name, (path, text) in texts.items() if text}
-    for path in (plan, *(path for path, _ in texts.values())):
-        if path.exists():
-            raise UsageError(f"{path} exists; choose another name")
     files = {"body": request.body_file, "certificate": request.certificate, "ca": request.ca}
     values = {
         # A bracket that no other one closes would end JMeter's function.
@@ -55,19 +70,29 @@ def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
         "proxy": request.proxy,
         **({"ca": "none"} if request.is_insecure else {}),
         **{name: f"@{os.path.relpath(path, folder)}" for name, path in files.items() if path},
-        **{name: f"@{path.name}" for name, (path, _) in texts.items()},
         **({"body": request.body} if is_inline else {}),
         **request.timeouts,
         **({"expect": expect} if expect else {}),
     }
     proxy_url(request.proxy)
+    written = _write(plan, base, values, texts)
+    _say_notes(request)
+    return written
+
+
+def _write(plan: Path, base: Path, values: Mapping[str, str], texts: Mapping[str, tuple[Path, str]]) -> list[Path]:
+    """Write the base with these defaults, and each text that is not empty to its file, which is a default too."""
+    texts = {name: (path, text) for name, (path, text) in texts.items() if text}
+    for path in (plan, *(path for path, _ in texts.values())):
+        if path.exists():
+            raise UsageError(f"{path} exists; choose another name")
+    values = {**values, **{name: f"@{path.name}" for name, (path, _) in texts.items()}}
     described = plans.read(base)
     for name, value in values.items():
         described.check(name, value)
     _with_defaults(base, plan, values).write(plan, encoding="UTF-8", xml_declaration=True)
     for path, text in texts.values():
         path.write_text(text, encoding="utf-8")
-    _say_notes(request)
     return [plan, *(path for path, _ in texts.values())]
 
 

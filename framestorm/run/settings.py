@@ -11,6 +11,7 @@ from framestorm import client_server, paths
 from framestorm.errors import UsageError
 from framestorm.load import kit_load
 from framestorm.load.kit_load import KitLoad
+from framestorm.model.facets import GRPC
 from framestorm.model.plan import Plan, trim
 from framestorm.model.sample import KIT_COLUMNS
 from framestorm.plain import note
@@ -107,6 +108,11 @@ def complete(
     properties = dict(settings.properties)
     if plan.url is not None:
         properties[plan.url.name] = url
+        if url.startswith(("grpc://", "grpcs://")) and GRPC not in plan.url.facets:
+            raise UsageError(
+                f"-J{plan.url.name}={url}: {plan.path.name} sends HTTP; jmx/infer.jmx and jmx/infer-rate.jmx call "
+                "models by gRPC"
+            )
         if "python" not in plan.filled_in and "%" in (urlsplit(url).hostname or ""):
             raise UsageError(
                 f"-J{plan.url.name}={url}: JMeter's HTTP client cannot send to an IPv6 address with a zone. "

@@ -29,7 +29,19 @@ OF_SOME_PLANS = {
 # What may differ of elements of the same class and name: their properties, or the variables of User Defined Variables.
 MAY_DIFFER = {
     ("Arguments", "properties"): {
-        *("load", "url", "users", "ramp_s", "hold_s", "frames", "sleep_s", "timeout_s", "user_timeout_s"),
+        *(
+            "load",
+            "url",
+            "users",
+            "ramp_s",
+            "hold_s",
+            "frames",
+            "sleep_s",
+            "timeout_s",
+            "user_timeout_s",
+            "expect",
+            "goodput",
+        ),
         "TestPlan.comments",
     },
     ("Arguments", "internal"): {"label"},

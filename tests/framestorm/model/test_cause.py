@@ -4,6 +4,7 @@ import ast
 import re
 from itertools import chain
 
+import grpc
 import pytest
 
 from framestorm import paths
@@ -12,7 +13,8 @@ from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, reque
 # Words of clients, which are also those of plans, have their rows; these are made by the results themselves.
 BY_RESULTS = {"error", "never-ended", "failed-check"}
 STATUS = {word for word in CAUSES if word.startswith("status-")}
-MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines", "tokens")
+GRPC = {f"grpc-{code.name.lower().replace('_', '-')}" for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
+MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines", "tokens", "rpc", "model_user")
 
 
 def client_words() -> set[str]:
@@ -27,7 +29,7 @@ def client_words() -> set[str]:
                     values = [*args, *(keyword.value for keyword in keywords)]
                 case ast.IfExp(body=body, orelse=orelse):
                     values = [body, orelse]
-                case ast.Tuple(elts=values):
+                case ast.Tuple(elts=values) | ast.Dict(keys=values):
                     pass
                 case _:
                     continue
@@ -55,7 +57,7 @@ def test_clients_and_plans_say_the_words_of_the_table() -> None:
     headers = {"x-call-id", "x-duration-seconds", "x-worker", "image-format"}
     assert client_words() - headers - CAUSES.keys() == set()
     assert java_words() - CAUSES.keys() == set()
-    assert CAUSES.keys() - client_words() - java_words() == BY_RESULTS | STATUS
+    assert CAUSES.keys() - client_words() - java_words() == BY_RESULTS | STATUS | GRPC
 
 
 @pytest.mark.parametrize("word", sorted(CAUSES))

@@ -23,6 +23,7 @@ URL = {"url": "http://127.0.0.1:1/"}
         ("face-blur-http", {"video": "own.mp4"}, {*CLIENT, *DEMO_FUNCTION}),
         ("video-per-user", {**URL, "video": str(paths.SAMPLE_VIDEO)}, {*CLIENT, SAMPLE_VIDEO}),
         ("tasks", {"mode": "local"}, CLIENT),
+        ("infer", {"url": "grpc://127.0.0.1:1/iris"}, CLIENT),
     ],
 )
 def test_a_run_needs_what_its_plan_and_its_target_name(plan: str, given: dict[str, str], more: set[Piece]) -> None:

@@ -1,0 +1,233 @@
+"""Users of a model by gRPC: what is sent, the cause of each bad answer, and what they are stopped by."""
+
+import json
+import os
+import ssl
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from tests.client.conftest import CLIENT, Done, Forked, lines_of, wait_until
+from tests.model_server import ModelServer, serving_models
+
+FOUR = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [[1, 2, 3, 4]]}
+
+
+@pytest.fixture(scope="module")
+def models() -> Iterator[ModelServer]:
+    with serving_models() as server:
+        yield server
+
+
+def start_infer(url: str, *words: object, **environment: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, CLIENT / "infer.py", "--url", url, *words]
+    pipe = subprocess.PIPE
+    environ = {**os.environ, **environment}
+    return subprocess.Popen(list(map(str, command)), stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environ)
+
+
+def ask(models: ModelServer, name: str, *words: object, **environment: str) -> Done:
+    models.received.clear()
+    models.metadata.clear()
+    with start_infer(f"grpc://127.0.0.1:{models.port}/{name}", *words, **environment) as user:
+        return Done(user)
+
+
+def inputs(*tensors: dict[str, Any], **more: Any) -> str:
+    return json.dumps({"inputs": list(tensors), **more})
+
+
+def test_an_example_is_sent_by_what_the_server_says(models: ModelServer, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    user = ask(models, "typed/7", "--requests", 2, "--journal", journal)
+    assert (user.status, user.stderr) == (0, "")
+    assert len(models.received) == 2
+    request = models.received[0]
+    assert (request.model_name, request.model_version) == ("typed", "7")
+    assert [(each.name, each.datatype, list(each.shape)) for each in request.inputs] == [
+        ("x", "FP32", [1, 4]), ("flags", "BOOL", [2, 2]), ("text", "BYTES", [1]),
+    ]  # fmt: skip
+    assert list(request.raw) == [
+        struct.pack("<4f", 0.1, 0.2, 0.3, 0.1), b"\x01\x00\x01\x00", b"\x04\x00\x00\x00text",
+    ]  # fmt: skip
+    start, *samples, end = lines_of(journal)
+    assert (start["samples"], end["samples_ok"], end["ok"]) == (2, 2, True)
+    for index, sample in enumerate(samples):
+        assert (sample["index"], sample["ok"], sample["model_version"]) == (index, True, "7")
+        assert sample["sent_bytes"] == request.ByteSize() and sample["received_bytes"] > 8
+        assert sample["rtt_ms"] > 0
+
+
+def test_values_are_sent_if_bytes_are_not_wanted(models: ModelServer) -> None:
+    assert ask(models, "typed", "--raw", "false").status == 0
+    (request,) = models.received
+    assert not request.raw
+    assert [list(each.contents.bool) for each in request.inputs] == [[], [True, False, True, False], []]
+    assert list(request.inputs[0].contents.fp32) == pytest.approx([0.1, 0.2, 0.3, 0.1])
+    assert list(request.inputs[2].contents.bytes) == [b"text"]
+
+
+def test_each_user_goes_on_with_the_inputs_where_the_last_ended(models: ModelServer, tmp_path: Path) -> None:
+    file = tmp_path / "inputs.jsonl"
+    file.write_text("".join(inputs(FOUR, id=str(number)) + "\n" for number in range(3)))
+    user = ask(models, "iris", "--inputs", f"@{file}", "--requests", 2, FRAMESTORM_USER="2")
+    assert user.status == 0
+    assert [request.id for request in models.received] == ["2", "0"]
+    assert list(models.received[0].raw) == [struct.pack("<4f", 1, 2, 3, 4)]
+
+
+def test_inputs_need_no_metadata(models: ModelServer) -> None:
+    text = inputs(FOUR, parameters={"sequence_id": 0, "sequence_start": True}, outputs=[{"name": "class"}])
+    assert ask(models, "no-metadata", "--inputs", text).status == 0
+    (request,) = models.received
+    assert {each.key: (each.value.HasField("int"), each.value.bool) for each in request.parameters} == {
+        "sequence_id": (True, False), "sequence_start": (False, True),
+    }  # fmt: skip
+    assert [each.name for each in request.outputs] == ["class"]
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "cause"),
+    [
+        ("iris", ["--expect", "$.outputs[0].data[0] == 3"], "expect-not-met"),
+        ("cut-short", ["--expect", "$.outputs[0].data[0] == 2"], "not-inference"),
+        ("no-outputs", [], "no-outputs"),
+        ("garbage", [], "not-inference"),
+        ("unknown", [], "grpc-not-found: no model unknown"),
+        ("no-metadata", [], "grpc-unimplemented: no such call"),
+        ("not-ready", [], "grpc-unavailable: model not-ready is not ready"),
+        ("picky", [], "grpc-invalid-argument: expected 4 features"),
+        ("late", [], "grpc-deadline-exceeded: the queue is full"),
+        ("failing", [], f"grpc-unknown: {'x' * 120}"),
+        ("silent", ["--timeout-s", "0.3"], "timeout"),
+    ],
+)
+def test_a_wrong_answer_is_told_by_its_cause(models: ModelServer, model: str, words: list[str], cause: str) -> None:
+    user = ask(models, model, *words)
+    sample, end = user.lines
+    assert (sample["ok"], sample["cause"], end["cause"], user.status) == (False, cause, cause, 1)
+    assert sample["censored"] == (cause == "timeout")
+
+
+@pytest.mark.parametrize("expected", ["$.outputs[0].data[-1] == dog", "$.outputs[0].shape[0] >= 2", "$.model_version"])
+def test_an_answer_that_meets_what_is_expected_is_right(models: ModelServer, expected: str) -> None:
+    assert ask(models, "text", "--expect", expected).status == 0
+
+
+def test_messages_of_more_than_4_mb_reach_the_server_if_it_takes_them_and_always_the_user(
+    models: ModelServer, tmp_path: Path
+) -> None:
+    large = {**FOUR, "shape": [1200000], "data": [0.5] * 1200000}
+    file = tmp_path / "inputs.json"
+    file.write_text(inputs(large))
+    (sample,) = ask(models, "iris", "--inputs", f"@{file}").samples
+    assert sample["cause"].startswith("grpc-resource-exhausted: ") and "4194304" in sample["cause"]
+    user = ask(models, "large")
+    assert (user.status, user.samples[0]["received_bytes"] > 6_000_000) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "words", "why"),
+    [
+        ("grpc://127.0.0.1:1", [], "not the address of a model"),
+        ("http://127.0.0.1:1/iris", [], "not the address of a model"),
+        ("grpc://127.0.0.1:1/iris", ["--inputs", "@/nowhere.json"], "/nowhere.json cannot be read"),
+        ("grpc://127.0.0.1:1/iris", ["--inputs", "{"], "inputs: Expecting"),
+        ("grpc://127.0.0.1:1/iris", ["--inputs", inputs({**FOUR, "data": [1]})], "data has 1 elements, and shape"),
+        ("grpc://127.0.0.1:1/iris", ["--expect", "x > 1"], "is not a path such as"),
+        ("grpc://127.0.0.1:1/iris", ["--requests", "0"], "below 1"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_at_the_start(url: str, words: list[str], why: str) -> None:
+    with start_infer(url, *words) as process:
+        user = Done(process)
+    assert (user.status, user.lines) == (2, [])
+    assert why in user.stderr and "Traceback" not in user.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "words", "why"),
+    [
+        ("odd", [], "type TEXT, which is none of the protocol's"),
+        ("huge", [], "1,000,000,000 elements: give it by -Jinputs"),
+        ("nothing", [], "names no inputs"),
+        ("half", ["--raw", "false"], "FP16 is sent as bytes only"),
+    ],
+)
+def test_what_has_no_example_is_told(models: ModelServer, model: str, words: list[str], why: str) -> None:
+    user = ask(models, model, *words)
+    assert (user.status, user.lines) == (2, [])
+    assert why in user.stderr
+
+
+def test_nothing_listens() -> None:
+    with start_infer("grpc://127.0.0.1:1/iris") as process:
+        (sample,) = Done(process).samples
+    assert (sample["cause"], sample["sent_bytes"]) == ("connect", 0)
+
+
+def test_headers_reach_the_server_and_host_is_the_authority(models: ModelServer) -> None:
+    headers = r"Host: iris.example.com\nAuthorization: Bearer ${env:TOKEN}"
+    assert ask(models, "iris", FRAMESTORM_HEADERS=headers, TOKEN="t0").status == 0
+    (metadata,) = models.metadata
+    assert metadata["authorization"] == "Bearer t0"
+    assert "host" not in metadata
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
+         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder / "cert.pem", folder / "key.pem"
+
+
+def test_tls_and_what_does_not_fit_it(models: ModelServer, certificate: tuple[Path, Path]) -> None:
+    public, key = certificate
+    credentials = grpc.ssl_server_credentials([(key.read_bytes(), public.read_bytes())])
+    causes = {}
+    with serving_models(credentials) as secure:
+        for name, url, authorities in (
+            ("right", f"grpcs://localhost:{secure.port}/iris", str(public)),
+            ("not trusted", f"grpcs://localhost:{secure.port}/iris", ssl.get_default_verify_paths().cafile or ""),
+            ("plain to TLS", f"grpc://localhost:{secure.port}/iris", str(public)),
+            ("TLS to plain", f"grpcs://localhost:{models.port}/iris", str(public)),
+        ):
+            with start_infer(url, REQUESTS_CA_BUNDLE=authorities) as process:
+                causes[name] = Done(process).samples[0]["cause"]
+    assert causes == {"right": None, "not trusted": "tls", "plain to TLS": "not-grpc", "TLS to plain": "tls"}
+
+
+def test_a_user_that_is_stopped_says_so(models: ModelServer, tmp_path: Path) -> None:
+    models.received.clear()
+    journal = tmp_path / "journal.jsonl"
+    with start_infer(f"grpc://127.0.0.1:{models.port}/silent", "--journal", journal) as process:
+        wait_until(lambda: models.received)
+        process.terminate()
+        user = Done(process)
+    sample, end = user.lines
+    assert (sample["cause"], sample["censored"], end["cause"], user.status) == ("stopped", True, "stopped", 1)
+
+
+def test_users_of_the_client_server_share_what_was_read(models: ModelServer, forked: Forked, tmp_path: Path) -> None:
+    file = tmp_path / "inputs.json"
+    file.write_text(inputs(FOUR))
+    models.received.clear()
+    url = f"grpc://127.0.0.1:{models.port}/iris"
+    program = (sys.executable, CLIENT / "infer.py", "--url", url, "--requests", 2)
+    for more in ((), ("--inputs", f"@{file}")):
+        with forked.launch(*program, *more) as first, forked.launch(*program, *more) as second:
+            users = Done(first), Done(second)
+        assert [(user.status, user.stderr, len(user.lines)) for user in users] == [(0, "", 3)] * 2
+    assert len(models.received) == 8
+    # None of them has left a thread in the server: its users are forked of one that has none.
+    assert len(os.listdir(f"/proc/{forked.server}/task")) == 1  # noqa: PTH208

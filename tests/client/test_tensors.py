@@ -1,0 +1,90 @@
+"""The bytes of each datatype, and what is not one of its values."""
+
+import json
+from typing import Any
+
+import pytest
+
+import messages
+from tensors import Model, TensorError, as_json, open_inputs
+
+MODEL = Model("m", "")
+
+
+def request(datatype: str, data: Any, shape: list[int] | None = None) -> Any:
+    tensor = {"name": "x", "datatype": datatype, "shape": [len(data)] if shape is None else shape, "data": data}
+    (body,) = open_inputs(json.dumps({"inputs": [tensor]}), MODEL, is_raw=True)
+    return messages.InferRequest.FromString(body)
+
+
+BYTES = [
+    ("BOOL", [True, False], "01 00"),
+    ("INT8", [-1, 2], "ff 02"),
+    ("INT16", [-2], "fe ff"),
+    ("INT32", [258], "02 01 00 00"),
+    ("INT64", [-1], "ff ff ff ff ff ff ff ff"),
+    ("UINT8", [255], "ff"),
+    ("UINT16", [65535], "ff ff"),
+    ("UINT32", [1], "01 00 00 00"),
+    ("UINT64", [2**64 - 1], "ff ff ff ff ff ff ff ff"),
+    ("FP16", [1.5, -2.0], "00 3e 00 c0"),
+    ("BF16", [1.5, -2.0], "c0 3f 00 c0"),
+    ("FP32", [1.5], "00 00 c0 3f"),
+    ("FP64", [1.5], "00 00 00 00 00 00 f8 3f"),
+    ("BYTES", ["é", ""], "02 00 00 00 c3 a9 00 00 00 00"),
+]
+
+
+@pytest.mark.parametrize(("datatype", "data", "raw"), BYTES)
+def test_each_datatype_has_its_bytes(datatype: str, data: list[Any], raw: str) -> None:
+    sent = request(datatype, data)
+    assert sent.raw[0].hex(" ") == raw
+    answer = messages.InferResponse()
+    answer.outputs.add(name="y", datatype=datatype, shape=[len(data)])
+    answer.raw.append(bytes.fromhex(raw))
+    assert as_json(answer)["outputs"][0]["data"] == data
+
+
+def test_bf16_is_rounded_to_the_nearest() -> None:
+    assert request("BF16", [1.005859375, 3.0]).raw[0].hex() == "813f4040"
+
+
+def test_rows_may_be_nested() -> None:
+    assert request("INT8", [[1, 2], [3, 4]], [2, 2]).raw[0] == b"\1\2\3\4"
+
+
+@pytest.mark.parametrize(
+    ("datatype", "data", "why"),
+    [
+        ("INT8", [300], "data does not fit INT8"),
+        ("INT8", [1.5], "data does not fit INT8"),
+        ("UINT8", [-1], "data does not fit UINT8"),
+        ("FP32", ["x"], "data does not fit FP32"),
+        ("FP16", [1e6], "data does not fit FP16"),
+        ("FP32", [1e300], "data does not fit FP32"),
+        ("BYTES", [1], "1 is not a text"),
+        ("TEXT", ["a"], "none of the protocol's: BOOL, INT8"),
+    ],
+)
+def test_what_does_not_fit_is_told(datatype: str, data: list[Any], why: str) -> None:
+    with pytest.raises(TensorError, match=why):
+        request(datatype, data)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "expected an object with inputs"),
+        ('{"inputs": {}}', "expected an object with inputs"),
+        ('{"inputs": ["x"]}', "an input is an object with name"),
+        ('{"inputs": [{"name": "x", "shape": [1], "datatype": "FP32"}]}', "'data' is missing"),
+        ('{"inputs": [{"name": "x", "shape": [-1], "datatype": "FP32", "data": [1]}]}', "shape is a list of sizes"),
+        ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "parameters": {"a": []}}', "a is"),
+        ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "parameters": 3}', "parameters"),
+        ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "outputs": [{}]}', "outputs"),
+        ("[" * 100_000, "inputs: "),
+    ],
+)
+def test_what_is_no_request_is_told(text: str, why: str) -> None:
+    with pytest.raises(TensorError, match=why):
+        open_inputs(text, MODEL, is_raw=True)
