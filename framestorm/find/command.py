@@ -73,7 +73,8 @@ def over_of(text: str | None, plan: Plan) -> LoadRange:
     """
     match = _OVER.fullmatch(text or "")
     if match is None:
-        raise UsageError(f"--over {text or ''}: expected a property and its range, such as --over rate_per_s=1..500")
+        what = f"--over {text}: expected" if text else "find needs"
+        raise UsageError(f"{what} a property and its range, such as --over rate_per_s=1..500")
     name, low, high = match["name"], float(match["low"]), float(match["high"])
     if not 0 < low < high:
         raise UsageError(f"--over {text}: the range has to begin above 0, and to end above its beginning")

@@ -24,6 +24,8 @@ def main(words: Sequence[str]) -> int:
     """
     asked = _parser().parse_args(list(words))
     folders: list[Path] = asked.folders or [paths.DASHBOARDS]
+    if gone := [paths.shown(folder) for folder in folders if not folder.is_dir()]:
+        raise UsageError(f"there is no folder {', '.join(gone)}; name the folders that have runs in them")
     page: Path = (asked.page or folders[0] / FILE).absolute()
     if not page.parent.is_dir():
         raise UsageError(f"{page}: there is no folder {page.parent}; choose another file with -o")

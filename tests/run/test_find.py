@@ -76,6 +76,7 @@ def test_a_capacity_is_found_with_the_users_that_reach_it(run_sh: RunSh, one_at_
         (["--over", "haste=1..5"], "no property haste"),
         (["--over", "rate_per_s=5..1"], "has to end above|end above its beginning"),
         (["--over", "rate_per_s"], "expected a property and its range"),
+        ([], "find needs a property and its range"),
         (["--over", "rate_per_s=1..5", "--slo", "p99.9 < 1 s"], "need 5,000 samples"),
         (["--over", "rate_per_s=1..5", "--slo", "quick"], "--slo"),
         (["--over", "rate_per_s=1..5", "-Jrate_per_s=3"], "set the same property"),

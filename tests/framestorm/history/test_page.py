@@ -68,3 +68,6 @@ def test_a_page_is_made_again_and_nothing_else_is_replaced(stepped: Path, capsys
 def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["history", str(tmp_path)]) == 1
     assert "there is no run in" in capsys.readouterr().err
+    gone = tmp_path / "gone"
+    assert cli.main(["history", str(gone), "-o", str(tmp_path / "page.html")]) == 2
+    assert f"there is no folder {gone}" in capsys.readouterr().err
