@@ -64,8 +64,8 @@ DRAWINGS = {
     "memory_bytes": Drawing(
         "Memory of replicas",
         "memory",
-        "Memory of each replica. A line that keeps rising under a steady load is a leak; where a line ends, the "
-        "replica ended.",
+        "Memory of each replica. A line that keeps rising under a steady load is a leak. A line ends with the last "
+        "measurement of its replica.",
         ((1e10, " (GB)", 1e9), (0.0, " (MB)", 1e6)),
     ),
     NETWORK: Drawing(
@@ -355,7 +355,8 @@ def _replica_counts(data: series.ReplicasOverTime, clock: Clock) -> Chart:
         short_x, short_y = zip(*short, strict=True)
         traces.append(dots(short_x, short_y, "fewer ready than wanted", BAD, symbol="diamond", size=7))
     most = max((value or 0 for of in data.counts.values() for value in (*of["wanted"], *of["ready"])), default=0)
-    caption = "Replicas wanted, and those ready for requests."
+    caption = "Replicas wanted, and those ready for requests"
+    caption += f": the fewest in each {_seconds(round(data.x[1] - data.x[0], 1))}." if len(data.x) > 1 else "."
     if any("autoscaler" in of for of in data.counts.values()):
         caption += " The autoscaler's line is what it asks for, before its bounds and before the platform acts on it."
     if any("activator" in of for of in data.counts.values()):
