@@ -99,6 +99,7 @@ class Pods(Hosts):
             FramestormError: the cluster refuses them, or they do not become ready; it has the reason that it gives.
         """
         cluster, namespace = self.master.cluster, self.master.namespace
+        _remove_left(cluster)
         cluster.apply([_namespace(namespace)])
         try:
             cluster.apply([_policy(namespace), *(self._object(each) for each in (self.master, *self.slaves))])
@@ -199,6 +200,18 @@ _LABELS = MANAGED | {"app.kubernetes.io/component": "load"}
 
 def _namespace(name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": _LABELS}}
+
+
+def _remove_left(cluster: Cluster) -> None:
+    """Remove the namespaces of runs whose conductor was killed: their pods have all ended by themselves."""
+    if not cluster.may("list", "namespaces", ""):
+        return
+    selector = ",".join(f"{name}={value}" for name, value in _LABELS.items())
+    for namespace in map(pod.name_of, cluster.get("namespaces", selector=selector)["items"]):
+        phases = {each["status"].get("phase") for each in cluster.get("pods", namespace=namespace)["items"]}
+        # One without a pod may be another run's that begins now.
+        if phases and phases <= {"Succeeded", "Failed"}:
+            cluster.delete("namespace", namespace)
 
 
 def _policy(namespace: str) -> Object:

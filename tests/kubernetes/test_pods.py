@@ -137,3 +137,22 @@ def test_a_number_that_is_none_is_refused(
 def test_an_image_is_for_pods(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is for pods"):
         find_slaves("slaves", tmp_path, "framestorm:test")
+
+
+def test_what_a_killed_conductor_left_goes_once_its_pods_have_ended(
+    asked: Pods, background: ThreadPoolExecutor, cluster: Cluster
+) -> None:
+    left = {name: f"framestorm-load-{name}" for name in ("ended", "half", "empty")}
+    cluster.apply(pods._namespace(name) for name in left.values())
+    for namespace, phases in ((left["ended"], ("Failed", "Succeeded")), (left["half"], ("Failed", "Running"))):
+        for number, phase in enumerate(phases):
+            made = Pod(cluster, namespace, f"slave{number}")
+            cluster.apply([asked._object(made)])
+            tell(made, {"phase": phase})
+    future = begun(asked, background)
+    # This API server has no controllers: what is deleted stays in phase Terminating.
+    phases = {name: cluster.get("namespace", name)["status"]["phase"] for name in left.values()}
+    assert phases == {left["ended"]: "Terminating", left["half"]: "Active", left["empty"]: "Active"}
+    for pod in (asked.master, *asked.slaves):
+        tell(pod, READY)
+    future.result(WITHIN_S)
