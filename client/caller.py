@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from final import FinalResponse
 from headers import server_name, with_given
+from traceparent import Traceparent
 
 _PIECE_BYTES = 1 << 16
 
@@ -51,6 +52,7 @@ class Caller:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._path = quote(path, safe="!#$%&'()*+,/:;=?@[]~")  # as requests does for frames
         self._headers = with_given({"User-Agent": "framestorm", "Content-Type": "text/plain"}, headers)
+        self.traceparent = Traceparent(headers)
         self._timeout_s = timeout_s
         self._cut_by: str | None = None
         self._socket: socket.socket | None = None
@@ -65,6 +67,12 @@ class Caller:
             self._connection = http.client.HTTPConnection(host, parts.port, timeout=within_s)
         self._connection.response_class = FinalResponse
 
+    def renew_trace(self) -> str | None:
+        """Return the trace id of the next call, a new one if the headers ask for that."""
+        if header := self.traceparent.renewed():
+            self._headers = with_given(self._headers, header)
+        return self.traceparent.trace_id
+
     def post(self, body: bytes) -> Response:
         """Send a body and read the answer; any failure is reported in the Response."""
         status: int | None = None
@@ -76,7 +84,7 @@ class Caller:
                 cause = "connect"
                 self._connect()
             cause = "reset"
-            self._connection.request("POST", self._path, body, dict(self._headers))
+            self._connection.request("POST", self._path, body, self._headers)
             response = self._connection.getresponse()
             status, headers = response.status, {name.lower(): value for name, value in response.headers.items()}
             received_bytes = 0

@@ -175,6 +175,7 @@ class ChatUser:
         self._account.sample(
             self._index, intended_ms=self._intended_ms, start_ms=start_ms, rtt_ms=rtt_ms, status=status, cause=cause,
             censored=is_censored, sent_bytes=sent_bytes, received_bytes=received_bytes, **figures,
+            **self._sender.traceparent.figures,
         )  # fmt: skip
         self._index += 1
 

@@ -27,6 +27,7 @@ class Handover(NamedTuple):
     start_ms: float  # epoch
     started_s: float  # time.perf_counter
     caller: Caller | None = None
+    trace_id: str | None = None
 
 
 class Acceptance(NamedTuple):

@@ -53,7 +53,8 @@ class Push(Dispatcher):
         for task in self._tasks:  # of all threads: taking the next is one step of the interpreter
             if self._halted:
                 break
-            self._events.put(Handover(task, time.time() * 1000, time.perf_counter(), caller))
+            trace_id = caller.renew_trace()
+            self._events.put(Handover(task, time.time() * 1000, time.perf_counter(), caller, trace_id))
             self._events.put(self._read_answer(task, caller.post(self._body)))
         caller.close()
 

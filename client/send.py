@@ -15,6 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from final import FinalResponse, TimedResponse, stamp_options
 from headers import given, server_name
+from traceparent import Traceparent
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
 # take more bytes than as it was sent, but not that many times as many.
@@ -82,6 +83,7 @@ class Sender:
         # Not a session, which adds what the environment and earlier answers say: proxies, passwords, cookies.
         self._adapter = _TimedAdapter() if is_timed else _Adapter()
         self._verify: str | bool = True
+        self.traceparent = Traceparent({})
         headers = {
             "Accept": accept,
             "Accept-Encoding": "identity",  # unpacking would be in the timed path
@@ -100,6 +102,7 @@ class Sender:
         """
         headers = given()
         self._request.headers.update(headers)
+        self.traceparent = Traceparent(headers)
         if name := server_name(headers):
             self._adapter.poolmanager.connection_pool_kw["server_hostname"] = name
         self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
@@ -109,6 +112,7 @@ class Sender:
         """Send the request. Whatever goes wrong with it is in the Reply; only interrupt.Stopped gets out."""
         self._request.body = body  # type: ignore[assignment] # any buffer is sent as it is
         self._request.headers["Content-Length"] = str(len(body))
+        self._request.headers.update(self.traceparent.renewed())
         exchange = _Exchange(len(body), receiver)
         cause: str | None = None
         start_ms = time.time() * 1000

@@ -128,6 +128,7 @@ def _write_sample(account: Account, result: Result, intended_ms: float, sent_byt
         worker=outcome.worker,
         accepted_at_ms=result.accepted_ms,
         begun_at_ms=outcome.begun_ms,
+        **({"trace_id": handover.trace_id} if handover.trace_id else {}),
     )
 
 

@@ -145,4 +145,5 @@ class User:
             received_bytes=reply.received_bytes,
             **verdict.figures,
             worker=reply.headers.get("X-Worker"),
+            **self._sender.traceparent.figures,
         )

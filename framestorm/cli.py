@@ -134,6 +134,11 @@ def _run(words: Sequence[str]) -> int:
         help="run although the host cannot hold so many users, or the plan lacks files or may do nothing",
     )
     parser.add_argument(
+        "--trace", dest="is_traced", action="store_true",
+        help="send a header traceparent (W3C Trace Context) with a trace id of its own with each request, and show the "
+        "ids of the slowest and of failed ones",
+    )  # fmt: skip
+    parser.add_argument(
         "--unpatched", dest="is_unpatched", action="store_true",
         help="run JMeter with none of its classes patched, on this machine; the run says what it then lacks",
     )  # fmt: skip

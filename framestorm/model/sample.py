@@ -70,11 +70,13 @@ def noun(label: str) -> str:
 
 # The column by which an audit compares the texts of answers: a checksum of each, by jmx/java/plan/Answer.java.
 ANSWER_DIGEST = "answer_digest"
+# The column by which a sample is found in a tracing system: that of its header traceparent (--trace).
+TRACE_ID = "trace_id"
 
 
 def is_measured(name: str) -> bool:
     """Return whether a further figure with that name is a metric; names of times of day and of other series are not."""
-    of_others = {*COMMON, *ORIGIN, *OTHER_SERIES, ANSWER_DIGEST}
+    of_others = {*COMMON, *ORIGIN, *OTHER_SERIES, ANSWER_DIGEST, TRACE_ID}
     return not name.endswith("_at_ms") and of_others.isdisjoint({name, name.removesuffix("_ms")})
 
 

@@ -19,6 +19,7 @@ from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Record
 from framestorm.model.sample import SampleKind, noun
 from framestorm.model.series import Series
+from framestorm.model.traced import Traces
 from framestorm.stats.estimate import Estimate
 
 SCHEMA_FILE = paths.ROOT / "docs" / "summary.schema.json"
@@ -101,6 +102,7 @@ class LabelSummary:
     success_low, success_high: ends of Wilson's interval.
     kind: samplers' samples count in `all`; those of a transaction are made of others, a sub-result is part of another.
     of_labels: how many labels it has together, as there are too many to show each.
+    traces: samples to look up in a tracing system, None if none has a trace id.
     """
 
     label: str
@@ -123,6 +125,7 @@ class LabelSummary:
     figures: dict[str, Times] = field(default_factory=dict)
     rate_low_per_s: float | None = None
     rate_high_per_s: float | None = None
+    traces: Traces | None = None
 
     @property
     def checks(self) -> dict[str, int]:

@@ -35,6 +35,7 @@ SERIES_NAMES = {
 MAX_GROUPS = 3  # labels with a group of rows for each, and not a row in each group
 MOSTLY = 0.5  # of the time
 MAX_REPLICAS = 20  # with a row of their own
+MAX_TRACED = 10  # labels whose traces are on the page
 
 
 def page_html(summary: Summary) -> str:
@@ -69,6 +70,7 @@ def page_html(summary: Summary) -> str:
         key_figures=_key_figures(summary),
         target_kind=_target_kind(summary.run.target, summary.run.url),
         max_replicas=MAX_REPLICAS,
+        max_traced=MAX_TRACED,
         all_label=ALL,
         times=_times(summary),
         definitions=_definitions(summary),

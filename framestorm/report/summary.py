@@ -32,6 +32,7 @@ from framestorm.results.jtl import read_threads
 from framestorm.results.scrapes import read_scrapes
 from framestorm.results.self_check import read_self_check
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
+from framestorm.results.traces import read_traces
 from framestorm.results.unreplaced import read_unreplaced
 from framestorm.stats.percentiles import Sample
 from framestorm.stats.shares import wilson
@@ -333,6 +334,7 @@ def _label_summary(
         rate_per_s=group.rate_per_s,
         rate_low_per_s=group.rate_ends[0],
         rate_high_per_s=group.rate_ends[1],
+        traces=read_traces(table),
         times={name: times for name, times in series.items() if group.unit(name) == "ms"},
         figures={name: times for name, times in series.items() if group.unit(name) != "ms"},
     )

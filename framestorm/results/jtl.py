@@ -28,6 +28,7 @@ from framestorm.model.sample import (
     ORIGIN,
     SAMPLE_KIND,
     SUB_RESULT,
+    TRACE_ID,
     TRANSACTION,
     is_figure_name,
     is_length,
@@ -55,6 +56,7 @@ OF_JMETER = frozenset({*OPTIONAL, *DEFAULT, *OTHERS_OF_JMETER})
 # The column of those whose names only the answer has: together, as one JSON object.
 PACKED = "further_figures"
 MAX_PACKED = 50
+NUMBER, TRACE = r"(-?[0-9][0-9.eE+-]*)", '"([0-9a-f]{32})"'
 MOST_CHARACTERS = 200
 THIS_HOST = "this host"
 # By which a sample may seem to end before it was told to: JMeter sets the clock of its samples to whole ms, every 5 s.
@@ -141,7 +143,10 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         *(pl.col(name) if name in columns else pl.lit(None, pl.String).alias(name) for name in OPTIONAL),
         # JMeter writes a variable that was never set as "null".
         *(pl.when(~pl.col(name).is_in(["null", "", name])).then(pl.col(name)).alias(name) for name in figures),
-        *(pl.col(PACKED).str.extract(rf'"{name}":(-?[0-9][0-9.eE+-]*)').alias(name) for name in packed),
+        *(
+            pl.col(PACKED).str.extract(rf'"{name}":{TRACE if name == TRACE_ID else NUMBER}').alias(name)
+            for name in packed
+        ),
     ).with_columns(
         pl.col("Hostname").fill_null(record.hosts[0].name if record.hosts else THIS_HOST).alias("host"),
         pl.col("threadName").fill_null("").alias("thread"),

@@ -17,7 +17,7 @@ from framestorm.model import metric
 from framestorm.model.cause import CAUSES, is_known
 from framestorm.model.criteria import ALL, USER
 from framestorm.model.judgement import Group
-from framestorm.model.sample import DECLARED, SUB_RESULT, TRANSACTION, SampleKind, is_figure_name, is_measured
+from framestorm.model.sample import DECLARED, SUB_RESULT, TRACE_ID, TRANSACTION, SampleKind, is_figure_name, is_measured
 from framestorm.model.series import Values
 from framestorm.results.times import LAST_MS
 from framestorm.results.users import UserHistory
@@ -34,7 +34,7 @@ COLUMNS: Schema = {
     "label": pl.Categorical, "user": pl.Categorical, "index": pl.Int32, "intended_ms": pl.Float64,
     "start_ms": pl.Float64, "rtt_ms": pl.Float64, "ok": pl.Boolean, "cause": pl.Categorical, "censored": pl.Boolean,
     "host": pl.Categorical, "source": pl.Categorical, "status": pl.Int32,
-    "received_bytes": pl.Int64, "sent_bytes": pl.Int64,
+    "received_bytes": pl.Int64, "sent_bytes": pl.Int64, TRACE_ID: pl.String,
 }  # fmt: skip
 _TYPES: Schema = {"number": pl.Float64, "boolean": pl.Boolean, "string": pl.Categorical}
 FIGURES = {name: _TYPES[field["type"]] for name, field in DECLARED.items()}

@@ -23,6 +23,7 @@ class What:
     platform: already has the settings to measure; if None, it is found by the url or is the embedded target.
     anyway: what a check would refuse is a note.
     is_unpatched: JMeter runs with none of its classes patched.
+    is_traced: each request gets a trace id of its own.
     """
 
     plan: Path = DEFAULT_PLAN
@@ -38,6 +39,7 @@ class What:
     platform: Platform[Any] | None = None
     anyway: bool = False
     is_unpatched: bool = False
+    is_traced: bool = False
     is_for_gui: bool = False
 
     def site(self, where: "Where") -> Site:

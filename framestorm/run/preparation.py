@@ -103,7 +103,13 @@ def prepare(
     if isinstance(platform, Embedded) and not platform.url:
         platform.prepare(EmbeddedSettings(function=platform.function))
     settings = run_settings.complete(
-        settings, plan, platform.url, platform.headers(), is_over_slaves=is_over_slaves, is_for_gui=is_for_gui
+        settings,
+        plan,
+        platform.url,
+        platform.headers(),
+        is_over_slaves=is_over_slaves,
+        is_for_gui=is_for_gui,
+        is_traced=what.is_traced,
     )
     for sentence in [] if is_for_gui else literal_secrets(settings.given, is_for_kit=plan.is_for_kit):
         note(sentence)

@@ -20,6 +20,8 @@ from framestorm.run import properties as java_properties
 from framestorm.run.needs import Needs
 from framestorm.run.options import What
 
+# Each request gets a trace id of its own (client/traceparent.py, jmx/java/plan/Traceparent.java).
+TRACE = {"traceparent": "new"}
 # Properties of the kit's own classes, and of Java.
 _READ_BY_JAVA = frozenset({"framestorm", "java", "javax", "jdk", "sun", "http", "https"})
 # Which classes JMeter takes for functions, and the kit's own (jmx/java/Beginning.java).
@@ -96,11 +98,19 @@ def read_settings(plan: Plan, what: What) -> Settings:
 
 
 def complete(
-    settings: Settings, plan: Plan, url: str, headers: Mapping[str, str], *, is_over_slaves: bool, is_for_gui: bool
+    settings: Settings,
+    plan: Plan,
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    is_over_slaves: bool,
+    is_for_gui: bool,
+    is_traced: bool = False,
 ) -> Settings:
     """Return the settings with the function's address, and with each of the plan's properties as it is used.
 
     headers: that requests to this address need; those that the user sets count before them.
+    is_traced: each request gets a trace id of its own.
 
     Raises:
         UsageError: a property cannot be used, or one that is needed is missing.
@@ -118,7 +128,12 @@ def complete(
                 f"-J{plan.url.name}={url}: JMeter's HTTP client cannot send to an IPv6 address with a zone. "
                 "Use an address without one, or give the address a name in /etc/hosts"
             )
-    properties |= _with_headers(plan, properties, headers)
+    if is_traced and not ("headers" in plan.settable and plan.is_for_kit):
+        raise UsageError(
+            f"--trace: {plan.path.name} has no property headers, by which the kit's plans send traceparent: leave "
+            "--trace out, or use one of them, such as jmx/requests.jmx"
+        )
+    properties |= _with_headers(plan, properties, {**headers, **(TRACE if is_traced else {})})
     properties |= video.absolute(plan, properties, settings.given)
     completed = values.complete(plan, properties, settings.given, is_over_slaves=is_over_slaves, is_for_gui=is_for_gui)
     return replace(settings, properties=completed)
@@ -142,7 +157,7 @@ def _with_headers(plan: Plan, properties: Mapping[str, str], headers: Mapping[st
     there = {name.lower() for name, _ in values.headers_of(own)}
     more = [f"{name}: {value}" for name, value in headers.items() if name.lower() not in there]
     if more and own.startswith("@"):  # its lines stay there, where secrets may be
-        raise UsageError(f"-Jheaders={own}: requests to this address need, in this file, too: {', '.join(more)}")
+        raise UsageError(f"-Jheaders={own}: requests need, in this file, too: {', '.join(more)}")
     return {"headers": r"\n".join([*([own] if own else []), *more])} if more else {}
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 import stream
+from headers import VARIABLE
 from prompts import PromptError, open_prompts
 from send import Sender
 from tests.client.conftest import Done, Forked, start, wait_until
@@ -131,6 +132,14 @@ def test_a_stream_is_counted(model: StandIn, behaviour: str, tokens: int, pieces
     has_gaps = pieces > 1
     for name in ("itl_mean_ms", "itl_p99_ms", "itl_max_ms", "tpot_ms"):
         assert (sample[name] is not None) == has_gaps, name
+
+
+def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "traceparent: new")
+    done = ask(model, "good", "--turns", 2)
+    sent = [request.headers["traceparent"].split("-")[1] for request in model.received]
+    assert len(set(sent)) == 2
+    assert [sample["trace_id"] for sample in done.samples] == sent
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The headers that the user adds to each request of a client."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,30 @@ def test_a_client_that_cannot_send_the_headers_says_so(
     done = each_client.run("right", "--frames", 1)
     assert (done.status, requests_seen) == (2, [])
     assert "no variable NOT_SET_HERE" in done.stderr
+
+
+def test_each_request_has_a_trace_id_of_its_own(
+    each_client: Client, requests_seen: list[Received], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(headers.VARIABLE, "Traceparent: new")
+    done = each_client.run("right", "--frames", 3)
+    sent = [request.headers.get_all("traceparent") for request in requests_seen]
+    matches = [re.fullmatch(r"00-([0-9a-f]{32})-[0-9a-f]{16}-01", one) for (one,) in sent]
+    ids = [match[1] for match in matches if match]
+    assert len(set(ids)) == 3
+    assert [sample["trace_id"] for sample in done.samples] == ids
+
+
+def test_a_traceparent_of_the_user_is_sent_as_it_is(
+    each_client: Client, requests_seen: list[Received], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+    monkeypatch.setenv(headers.VARIABLE, f"traceparent: {own}")
+    done = each_client.run("right", "--frames", 2)
+    assert [request.headers["traceparent"] for request in requests_seen] == [own, own]
+    assert [sample["trace_id"] for sample in done.samples] == ["0af7651916cd43dd8448eb211c80319c"] * 2
+    monkeypatch.delenv(headers.VARIABLE)
+    assert all("trace_id" not in sample for sample in each_client.run("right", "--frames", 1).samples)
 
 
 def test_a_file_and_lines_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

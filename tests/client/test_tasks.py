@@ -17,6 +17,7 @@ import tasks
 from arguments import statuses
 from caller import Caller
 from dispatch import DispatchError
+from headers import VARIABLE
 from pull import queue_url
 from tests.client.conftest import ANSWERS as FRAME_ANSWERS
 from tests.client.conftest import Done, lines_of, start, wait_until
@@ -112,6 +113,15 @@ def test_a_pool_works_on_so_many_at_a_time() -> None:
     assert max(task["rtt_ms"] for task in done.samples) >= 400
     begun = sorted(task["begun_at_ms"] for task in done.samples)
     assert begun[2] - begun[0] >= 199
+
+
+@pytest.mark.parametrize("mode", ["push", "pull"])
+def test_each_task_has_a_trace_id_of_its_own(gateway: StandIn, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "traceparent: new")
+    done = run_tasks(mode, "--url", f"{gateway.origin}/function/right", "--workers", 2)
+    sent = [each.headers["traceparent"].split("-")[1] for each in gateway.received]
+    assert len(set(sent)) == 6
+    assert sorted(task["trace_id"] for task in done.samples) == sorted(sent)
 
 
 def test_push_keeps_a_connection_for_each_worker(gateway: StandIn) -> None:

@@ -1,5 +1,6 @@
 """Plans of requests to any function, run by JMeter itself."""
 
+import json
 import re
 import subprocess
 from collections import Counter
@@ -100,6 +101,44 @@ def test_a_redirect_takes_no_secret_to_another_host(
         ("t0k", "a=b", "of k3y", "stays")
     }
     assert {tuple(sent.headers[name] for name in names) for sent in elsewhere.received} == {(None, None, None, "stays")}
+
+
+def test_each_request_has_a_trace_id_of_its_own(run_plan: RunPlan, stand_in: StartServer) -> None:
+    """By the header that --trace adds; a redirect takes it along."""
+    worker = stand_in({"body": b"ok"})
+    first = stand_in(redirect(307, worker), {"status": 500, "body": b"no"})
+    load = {"users": 1, "ramp_s": 0, "hold_s": 1}
+    run = run_plan("requests", url=first.url, headers="X-Plain: stays\\ntraceparent: new", **load)
+    sent = [request.headers["traceparent"] for request in first.received]
+    ids = [match[1] for each in sent if (match := re.fullmatch(r"00-([0-9a-f]{32})-[0-9a-f]{16}-01", each))]
+    assert len(set(ids)) == len(sent) >= 2
+    assert [json.loads(row["further_figures"])["trace_id"] for row in run.rows()] == ids
+    assert {request.headers["traceparent"] for request in worker.received} == {*sent[::2]}
+
+
+OWN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+WITH_MANAGER = """
+import framestorm.plan.Traceparent
+import org.apache.jmeter.protocol.http.control.Header
+import org.apache.jmeter.protocol.http.control.HeaderManager
+import org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy
+import org.apache.jmeter.threads.JMeterVariables
+
+def headers = new HeaderManager(), ofPlan = new HeaderManager(), sampler = new HTTPSamplerProxy()
+headers.add(new Header('traceparent', 'new'))
+ofPlan.add(new Header('Traceparent', args[0]))
+sampler.headerManager = ofPlan
+def vars = new JMeterVariables()
+Traceparent.fillIn(headers, sampler, vars)
+sampler.headerManager = headers
+println((0..<sampler.headerManager.size()).collect { sampler.headerManager.get(it).value }.join(' '))
+println vars.get(Traceparent.TRACE_ID)
+"""
+
+
+def test_a_traceparent_of_the_plan_counts_before_that_of_the_kit() -> None:
+    done = subprocess.run(groovy("-e", WITH_MANAGER, OWN), capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [OWN, OWN.split("-")[1]], done.stderr
 
 
 ORIGINS = """

@@ -178,6 +178,10 @@ public final class Answer {
             digest.update(result.getResponseData());
             further.put("answer_digest", digest.getValue());
         }
+        String traceId = Given.property(vars, Traceparent.TRACE_ID);
+        if (!traceId.isEmpty()) {
+            further.put("trace_id", traceId);
+        }
         putVariables();
         // An image for each frame, or a long text, would make the tree unreadable.
         String text = accept.isEmpty() ? beginning() : Json.written(line());

@@ -69,12 +69,13 @@ public final class Frames {
         vars.put("content_type", encoding.type);
         vars.put("accept", encoding.accept); // for the check of the answer
         HeaderManager manager = new HeaderManager();
-        headers.forEach(manager::add);
+        headers.forEach(each -> manager.add(new Header(each.getName(), each.getValue())));
         for (Header each : List.of(new Header("Content-Type", encoding.type), new Header("Accept", encoding.accept))) {
             if (headers.stream().noneMatch(own -> own.getName().equalsIgnoreCase(each.getName()))) {
                 manager.add(each);
             }
         }
+        Traceparent.fillIn(manager, sampler, vars);
         sampler.setHeaderManager(manager);
         secrets.putInto(vars);
     }

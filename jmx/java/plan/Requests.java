@@ -169,7 +169,9 @@ public final class Requests {
         String type = file == null || isTypeGiven ? contentType : Bodies.typeOf(file);
         boolean sendsBody = WITH_BODY.contains(sampler.getMethod());
         boolean hasType = file != null || !text.isEmpty() || isRowTheBody || sendsBody;
-        sampler.setHeaderManager(headersFor(row, hasType ? type : ""));
+        HeaderManager manager = headersFor(row, hasType ? type : "");
+        Traceparent.fillIn(manager, sampler, ofUser);
+        sampler.setHeaderManager(manager);
         sampler.setArguments(new Arguments());
         sampler.setHTTPFiles(new HTTPFileArg[0]);
         sampler.setDoMultipart(!form.isEmpty());

@@ -52,6 +52,18 @@ def test_properties_that_nothing_reads_are_told_from_those_of_the_plan_and_of_jm
     assert prepare(asked, tmp_path / "run").unread == ("ci.build", "team")
 
 
+@pytest.mark.parametrize(
+    ("own", "sent"),
+    [("", "traceparent: new"), ("X-Key: 1", r"X-Key: 1\ntraceparent: new"), ("Traceparent: 00-1-2-01",) * 2],
+)
+def test_a_trace_id_is_asked_for_beside_the_headers_of_the_user(own: str, sent: str, tmp_path: Path) -> None:
+    asked = replace(what("requests", url="http://h/f", headers=own), is_traced=True)
+    assert prepare(asked, tmp_path / "run").settings.values["headers"] == sent
+    assert prepare(replace(asked, is_traced=False), tmp_path / "run").settings.values["headers"] == own
+    with pytest.raises(UsageError, match=r"--trace: process\.jmx has no property headers"):
+        prepare(replace(what("process", command="true"), is_traced=True), tmp_path / "run")
+
+
 @pytest.mark.parametrize(("name", "given"), [("requests", {}), ("tasks", {"mode": "push"})])
 def test_a_url_that_is_needed_is_not_guessed(name: str, given: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="-Jurl="):
