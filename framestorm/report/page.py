@@ -136,7 +136,7 @@ def _series_title(name: str) -> str:
 
 def _figure_title(name: str) -> str:
     """Return the title of a figure with its name in samples.csv, or the name alone."""
-    return f"{FIGURE_WORDS[name][0]}, {name}" if name in FIGURE_WORDS else name
+    return f"{FIGURE_WORDS[name][0]} ({name})" if name in FIGURE_WORDS else name
 
 
 def _definitions(summary: Summary) -> dict[str, str]:

@@ -55,7 +55,7 @@ def test_no_metric_of_a_run(name: str) -> None:
     ("name", "label"),
     [
         ("ttft_p95_ms", "p95 time to first token"),
-        ("itl_p99_mean_ms", "mean inter-token latency (p99 of an answer)"),
+        ("itl_p99_mean_ms", "mean inter-token latency, p99"),
         ("tokens_p95_per_s", "p95 token rate of an answer"),
         ("handler_p95_ms", "p95 handler time"),
         ("first_token_p95_ms", "p95 first token time"),

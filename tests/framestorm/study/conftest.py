@@ -66,7 +66,8 @@ def timed_out(frame: Frame) -> Frame:
 
 def write_run(folder: Path, result: FakeResult) -> None:
     folder.mkdir(parents=True)
-    columns = [*COMMON, *ORIGIN, "handler_ms", "model_ms", "cold", "verified", "worker"]
+    usual = [*COMMON, *ORIGIN, "handler_ms", "model_ms", "cold", "verified", "worker"]
+    columns = list(dict.fromkeys([*usual, *(name for frame in result.frames for name in frame)]))
     with (folder / "samples.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
         writer.writeheader()
