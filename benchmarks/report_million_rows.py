@@ -38,6 +38,9 @@ IMPORT = (
     "import_jtl([Path(sys.argv[1])], Path(sys.argv[2])); build(Path(sys.argv[2]))"
 )
 READ = "import sys; sum(1 for path in sys.argv[1:] for _ in open(path, 'rb'))"
+# Polars has set the first for this process, where it was imported before framestorm. With the second, every process
+# would compile all that it imports, as only the first does.
+NOT_PASSED_ON = ("_RJEM_MALLOC_CONF", "PYTHONDONTWRITEBYTECODE")
 # Not that of wait4, which is at least the peak of the process that started it.
 PEAK = "; print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
 
@@ -182,8 +185,7 @@ def fresh(program: str, *arguments: Path) -> tuple[float, float, float]:
     """Wall seconds, CPU seconds and peak memory in MB of a Python process of its own."""
     began = time.perf_counter()
     command = [sys.executable, "-c", program + PEAK, *arguments]
-    # Polars has set it for this process, where it was imported before framestorm.
-    environment = {name: value for name, value in os.environ.items() if name != "_RJEM_MALLOC_CONF"}
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         peak_kib = process.stdout.read().split()[-1:]  # type: ignore[union-attr]
         _, status, used = os.wait4(process.pid, 0)
@@ -195,6 +197,7 @@ def fresh(program: str, *arguments: Path) -> tuple[float, float, float]:
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    fresh("from framestorm.report import page, summary")
     makers = {"users": users_run, "requests": requests_run, "labels": labels_run}
     with tempfile.TemporaryDirectory() as temporary:
         for name in sys.argv[2:] or makers:

@@ -28,7 +28,6 @@ from framestorm.report.stopping import stop_judgements, stop_sentence
 from framestorm.results import hosts, reading, replicas, stalls, starts
 from framestorm.results.calibration import read_calibration
 from framestorm.results.goodput import read_goodput
-from framestorm.results.jtl import read_threads
 from framestorm.results.scrapes import read_scrapes
 from framestorm.results.self_check import read_self_check
 from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
@@ -76,7 +75,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     asked_users = read_users(record, start_s)
     # Those of a plan whose users are processes wait for them; those of an open model wait for arrivals.
     is_of_threads = not users.height and not record.is_open_model
-    threads = read_threads(results.jtl) if is_of_threads else pl.DataFrame()
+    threads = results.jtl.threads if is_of_threads else pl.DataFrame()
     texts = record.criteria if criteria is None else criteria
     judged_users = results.ended_users
     defaults = [f"{name} success < 100 %" for name in ([USER] if judged_users.height else []) + [EACH]]

@@ -79,6 +79,12 @@ SOURCE = (
 )
 
 
+# What was sent in place of a value: a variable that nothing had defined, or the end of a CSV data set. JMeter encodes
+# these in an address.
+_UNREPLACED = r"(?i)(?:\$|%24)(?:\{|%7B)[^{}/?&]{1,80}?(?:\}|%7D)|(?:<|%3C)EOF(?:>|%3E)"
+_THREADS = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
+
+
 class HostRows(NamedTuple):
     """The rows of samplers of one host: how many, the sum of their times, NaN if one is not known, and their span."""
 
@@ -96,6 +102,8 @@ class Jtl:
         their times; assumed: sentences on what the file does not say itself.
     cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
     of_hosts: the rows of samplers, by host.
+    unreplaced: how many rows have a text that was sent in place of a value, by label and text.
+    threads: how many threads JMeter had on each host, the most in each second: time_s, host, threads.
     """
 
     problem: str | None = None
@@ -110,6 +118,8 @@ class Jtl:
     bad_rows: int = 0
     cut: Counter[str] = field(default_factory=Counter)
     of_hosts: list[HostRows] = field(default_factory=list)
+    unreplaced: Counter[tuple[str, str]] = field(default_factory=Counter)
+    threads: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_THREADS))
 
 
 def read_jtl(run_dir: Path, record: Record) -> Jtl:
@@ -165,7 +175,12 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     sums = rows.group_by(*keys).agg(
         pl.len(), pl.col("ok").sum(), sum_ms.alias("ms"), pl.col("start_ms").min(), end_ms.max().alias("end_ms")
     )
-    counted = sums.sort("label").collect(engine="streaming")
+    is_sample = pl.col("_good") & (SOURCE != CUT_TRANSACTION)
+    samples = rows.filter(is_sample)
+    # Together, so that the file is read once.
+    counted, unreplaced, threads = pl.collect_all(
+        [sums.sort("label"), _unreplaced(samples), _threads(samples)], engine="streaming"
+    )
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
     # A recorder names a transaction as its first request.
@@ -175,14 +190,20 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         is_shared = (SOURCE == TRANSACTION) & pl.col("label").is_in(shared)
         own_name = pl.concat_str("label", pl.lit(OF_TRANSACTION))
         rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
-    rows = rows.filter(pl.col("_good") & (SOURCE != CUT_TRANSACTION))
-    jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed)
+    rows = rows.filter(is_sample)
+    jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed, threads=threads)
     of_samplers_only = counted.filter((pl.col("source") == JTL) & pl.col("_good"))
     span_ms = pl.col("end_ms").max() - pl.col("start_ms").min()
     of_hosts = of_samplers_only.group_by("host").agg(pl.col("len").sum(), pl.col("ms").sum(), span_ms)
     jtl.of_hosts = [HostRows(n, ms, length_ms) for _, n, ms, length_ms in of_hosts.sort("host").iter_rows()]
+
+    def own(label: str, source: str) -> str:
+        return label + OF_TRANSACTION if source == TRANSACTION and label in shared else label
+
+    for label, source, text, n in unreplaced.iter_rows():
+        jtl.unreplaced[own(label, source), text] += n
     for label, host, source, is_good, n, ok, ms, *_ in counted.iter_rows():
-        name = label + OF_TRANSACTION if source == TRANSACTION and label in shared else label
+        name = own(label, source)
         if not is_good:
             jtl.bad_rows += n
         elif source == CUT_TRANSACTION:
@@ -193,6 +214,30 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
             jtl.ok[name] += ok
             jtl.elapsed_ms[name] = jtl.elapsed_ms.get(name, 0) + ms
     return jtl
+
+
+def _unreplaced(samples: pl.LazyFrame) -> pl.LazyFrame:
+    """Count the samples with a text that was sent in place of a value: label, source, text, len."""
+    whole = pl.concat_str(pl.col("URL").fill_null(""), "label", separator=" ")
+    texts = samples.filter(whole.str.contains(_UNREPLACED)).select(
+        "label", SOURCE, whole.str.extract_all(_UNREPLACED).alias("text")
+    )
+    # Once for each sample, and in one form.
+    decoded = (
+        pl.element().str.replace_all("(?i)%24", "$$").str.replace_all("(?i)%7B", "{").str.replace_all("(?i)%7D", "}")
+    )
+    decoded = decoded.str.replace_all("(?i)%3C", "<").str.replace_all("(?i)%3E", ">")
+    each = texts.with_columns(pl.col("text").list.eval(decoded).list.unique()).explode("text")
+    return each.group_by("label", "source", "text").len()
+
+
+def _threads(samples: pl.LazyFrame) -> pl.LazyFrame:
+    """Return how many threads JMeter had on each host, the most in each second."""
+    # JMeter counts them when a sample ends.
+    end_s = ((pl.col("start_ms") + pl.col("rtt_ms")) / 1000).floor()
+    counts = samples.select(end_s.alias("time_s"), "host", pl.col("allThreads").alias("threads"))
+    counted = counts.cast(_THREADS, strict=False).drop_nulls()  # type: ignore[arg-type]
+    return counted.group_by("time_s", "host").agg(pl.col("threads").max())
 
 
 def _number(name: str) -> pl.Expr:
@@ -302,18 +347,6 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
         pl.col("cause").is_in(list(TIMEOUTS)).fill_null(value=False).alias("censored"),
         pl.lit(value=True).alias("ended"),
     ).collect(engine="streaming")
-
-
-def read_threads(jtl: Jtl) -> pl.DataFrame:
-    """Return how many threads JMeter had on each host, the most in each second: time_s, host, threads."""
-    schema = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
-    if jtl.rows is None:
-        return pl.DataFrame(schema=schema)
-    # JMeter counts them when a sample ends.
-    end_s = ((pl.col("start_ms") + pl.col("rtt_ms")) / 1000).floor()
-    counts = jtl.rows.select(end_s.alias("time_s"), "host", pl.col("allThreads").alias("threads"))
-    counted = counts.cast(schema, strict=False).drop_nulls()  # type: ignore[arg-type]
-    return counted.group_by("time_s", "host").agg(pl.col("threads").max()).collect(engine="streaming")
 
 
 def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:

@@ -10,7 +10,6 @@ from framestorm.report.junit import junit_xml
 from framestorm.report.page import page_html
 from framestorm.report.summary import summarise
 from framestorm.results import table
-from framestorm.results.jtl import read_threads
 from framestorm.results.reading import read_results
 from framestorm.results.table import height, read_table, sample_group
 from tests.framestorm.results.conftest import START_MS, write_rows
@@ -279,7 +278,7 @@ def test_rows_of_users_and_their_threads_without_a_tree(tmp_path: Path) -> None:
     assert found == [
         ("exit-3", False, 1500), ("user-timeout", True, 1400), (None, False, 950), ("not-started", False, 1000)
     ]  # fmt: skip
-    threads = read_threads(results.jtl).sort("time_s").select("time_s", "threads").rows()
+    threads = results.jtl.threads.sort("time_s").select("time_s", "threads").rows()
     assert threads == [(2, 6), (3, 2)]
 
 
