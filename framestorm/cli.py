@@ -9,7 +9,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import __version__, paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.parser import AddCriteria, AddSink, Parser, add_cluster
+from framestorm.parser import AddCriteria, Parser, add_cluster, add_viewers
 from framestorm.plain import say, visible
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ EXIT_STATUS = (
     "4 partial (something was lost or stopped early), 5 undecided against the baseline (with --undecided fail)"
 )
 PROXY_PASSWORD = "FRAMESTORM_PROXY_PASSWORD"  # noqa: S105 - the name of a variable
-LIVE_PORT = 8765
 # Passed on to JMeter: letter, long form, value, meaning.
 JMETER_OPTIONS = (
     ("p", "propfile", "FILE", "JMeter's properties, instead of its own jmeter.properties"),
@@ -146,25 +145,12 @@ def _run(words: Sequence[str]) -> int:
         "--calibrate", metavar="IMAGE", dest="no_op",
         help="measure before the load, for 10 s, what the parts of a cluster's path add, with the no-op of this image",
     )  # fmt: skip
-    parser.add_argument(
-        "--sink", metavar="KIND:URL", dest="sinks", action=AddSink, default=(),
-        help="send figures of each second and label during the run to an InfluxDB, to Prometheus' remote write or to "
-        "OpenTelemetry, as in prometheus:http://host:9090/api/v1/write (influxdb:URL, otlp:URL; secrets come from the "
-        "environment); may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--influxdb", metavar="URL", dest="sinks", action=AddSink, help="the same as --sink influxdb:URL"
-    )
+    add_viewers(parser)
     _add_judgement(parser)
     parser.add_argument(
         "--scrape", metavar="URL", action="append", default=[],
         help="read the target's own figures once a second, in Prometheus' format (http://host:9090/metrics), and show "
         "them; --fail-if 'queue_length max > 8' judges them; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--live", metavar="PORT", dest="live_port", type=int, nargs="?", const=LIVE_PORT,
-        help="show the run while it goes on, with the report's charts, on a page of this machine: "
-        f"http://127.0.0.1:PORT/ (default port: {LIVE_PORT}; 0: any free one)",
     )  # fmt: skip
     parser.add_argument(
         "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
@@ -234,20 +220,16 @@ def _run(words: Sequence[str]) -> int:
     del options.markdown
     run = _options(options, words)
     setup.ensure(pieces.of_run(run.what, run.where))
-    if live_port is None:
-        if not is_check:
-            return _report(conductor.run(run), judgement)
-        print(visible("\n".join(conductor.check(run))))
-        return 0
-    from framestorm.sinks.live_page import LivePage
+    from framestorm.sinks.live_page import live_page
 
-    with closing(LivePage(live_port)) as page:
+    with live_page(live_port) as page:
         if is_check:
-            print(visible("\n".join([*conductor.check(run), f"live page: {page.url}"])))
+            print(visible("\n".join([*conductor.check(run), *([f"live page: {page.url}"] if page else [])])))
             return 0
         run_dir = conductor.run(run, page=page)
         status = _report(run_dir, judgement)
-        page.show_report(run_dir)
+        if page:
+            page.show_report(run_dir)
         return status
 
 
@@ -262,7 +244,12 @@ def _find(words: Sequence[str]) -> int:
         options.resume = folder
     own = argparse.Namespace(**{name: vars(options).pop(name) for name in command.OPTIONS})
     _hide_password(options, ("find", *words))
-    return command.search(_options(options, ("find", *words)), ("./run.sh", "find", *words), own)
+    live_port = vars(options).pop("live_port")
+    run = _options(options, ("find", *words))
+    from framestorm.sinks.live_page import live_page
+
+    with live_page(live_port) as page:
+        return command.search(run, ("./run.sh", "find", *words), own, page)
 
 
 def _audit(words: Sequence[str]) -> int:
@@ -283,6 +270,7 @@ def _find_options(words: Sequence[str]) -> argparse.Namespace:
 
     parser = Parser(prog="./run.sh find", description=_find.__doc__, epilog=command.EXIT_STATUS)
     command.add_options(parser)
+    add_viewers(parser)
     _add_plan_options(parser)
     slaves = parser.add_argument_group("over slaves")
     slaves.add_argument("-R", "--remotestart", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")

@@ -127,9 +127,10 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
         stack.enter_context(scraping(run_dir, options.output.scrape))
-        services = open_sinks(options.output.sinks, run_dir.name, begun)
+        name = options.output.name or run_dir.name
+        services = open_sinks(options.output.sinks, name, begun)
         if page is not None:
-            page.begin(run_dir.name, begun, plan.label)
+            page.begin(name, begun, plan.label)
         sinks = [*services, *([page] if page is not None else [])]
         view = LiveView(run_dir, plan.has_journal, plan.label, sinks)
         with in_background(view.watch):

@@ -10,6 +10,8 @@ from framestorm.errors import UsageError
 from framestorm.model import aliases
 from framestorm.model.sink import parse_sink
 
+LIVE_PORT = 8765
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError where argparse prints the usage and exits."""
@@ -56,6 +58,24 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ingress", metavar="URL", help="call the functions of this cluster here (default: where its ingress is)"
     )
+
+
+def add_viewers(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name who is shown a run while it goes on."""
+    parser.add_argument(
+        "--sink", metavar="KIND:URL", dest="sinks", action=AddSink, default=(),
+        help="send figures of each second and label during the run to an InfluxDB, to Prometheus' remote write or to "
+        "OpenTelemetry, as in prometheus:http://host:9090/api/v1/write (influxdb:URL, otlp:URL; secrets come from the "
+        "environment); may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--influxdb", metavar="URL", dest="sinks", action=AddSink, help="the same as --sink influxdb:URL"
+    )
+    parser.add_argument(
+        "--live", metavar="PORT", dest="live_port", type=int, nargs="?", const=LIVE_PORT,
+        help="show the run while it goes on, with the report's charts, on a page of this machine: "
+        f"http://127.0.0.1:PORT/ (default port: {LIVE_PORT}; 0: any free one)",
+    )  # fmt: skip
 
 
 class AddCriteria(argparse.Action):

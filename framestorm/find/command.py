@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framestorm import conductor, paths
 from framestorm.conductor import Interrupts
@@ -25,6 +26,9 @@ from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
 from framestorm.setup import pieces as setup
+
+if TYPE_CHECKING:
+    from framestorm.sinks.live_page import LivePage
 
 FILE = "find.json"
 EXIT_STATUS = (
@@ -83,8 +87,12 @@ def over_of(text: str | None, plan: Plan) -> LoadRange:
     return LoadRange(name, low, high, plan.settable[name].is_whole_number)
 
 
-def search(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> int:
+def search(
+    run: RunOptions, words: tuple[str, ...], own: argparse.Namespace, live_page: "LivePage | None" = None
+) -> int:
     """Search from the start; `own` has the options of `add_options`; returns the exit status.
+
+    live_page: shows each probe in turn.
 
     Raises:
         UsageError: an option is wrong; nothing was started.
@@ -119,7 +127,7 @@ def search(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> 
     conductor.check(_probe_options(run, over, over.low, lengths.at(over.low), folder / "probe-checked"))
     folder.mkdir(parents=True, exist_ok=True)
     files.write(folder / FILE, record, indent=1)
-    return _Loop(run, folder, record, lengths, own.drain_s).go()
+    return _Loop(run, folder, record, lengths, own.drain_s, live_page).go()
 
 
 class _Lengths:
@@ -154,8 +162,17 @@ def _probe_options(run: RunOptions, over: LoadRange, load: float, length_s: floa
 class _Loop:
     """Makes probes until the search is over or is stopped; find.json and the page are whole after each."""
 
-    def __init__(self, run: RunOptions, folder: Path, record: SearchRecord, lengths: _Lengths, drain_s: float) -> None:
+    def __init__(
+        self,
+        run: RunOptions,
+        folder: Path,
+        record: SearchRecord,
+        lengths: _Lengths,
+        drain_s: float,
+        live_page: "LivePage | None",
+    ) -> None:
         self._run, self._folder, self._record, self._lengths, self._drain_s = run, folder, record, lengths, drain_s
+        self._live_page = live_page
         self._interrupts = Interrupts()
 
     def go(self) -> int:
@@ -205,8 +222,10 @@ class _Loop:
         # Near the limit, queues fill and empty slowly.
         length_s = self._lengths.at(load, REFINED if self._search().is_refining else 1.0)
         options = _probe_options(self._run, self._record.over, load, length_s, run_dir)
+        name = f"{self._folder.name} {run_dir.name} {page.amount(load, self._record.over)}"
+        options = replace(options, output=replace(options.output, name=name))
         try:
-            conductor.run(options, self._interrupts)
+            conductor.run(options, self._interrupts, self._live_page)
         except FramestormError:
             if self._interrupts.count:
                 return None

@@ -97,6 +97,7 @@ class Output:
     """What a run leaves, what it has to meet, and what ends it early; `command`: how people called it.
 
     scrape: addresses of the target's own figures; sinks: services that are told of the run while it goes on.
+    name: of the run for these and for the live page; None: that of its folder.
     """
 
     run_dir: Path | None = None
@@ -106,6 +107,7 @@ class Output:
     criteria: tuple[str, ...] = ()
     scrape: tuple[str, ...] = ()
     sinks: tuple[SinkAddress, ...] = ()
+    name: str | None = None
     stop_if: tuple[str, ...] = ()
     stop_when: tuple[str, ...] = ()
     baseline: str | None = None

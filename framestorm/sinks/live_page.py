@@ -5,6 +5,7 @@ It answers requests for its own name only: a page of another site whose name lea
 
 import sys
 import time
+from contextlib import AbstractContextManager, closing, nullcontext
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -42,7 +43,7 @@ HEADERS = {
 
 
 class LivePage(Sink):
-    """The page of one run; `url` is its address.
+    """The page of a run, or of several in turn; `url` is its address.
 
     Raises:
         UsageError: something else has the port.
@@ -70,11 +71,14 @@ class LivePage(Sink):
 
     def begin(self, run: str, record: Record, label: str) -> None:
         """Show the run of that name, whose load has begun."""
+        is_first = not self._run_name
         with self._lock:
             self._run_name, self._record = run, record
             self._series = LiveSeries(self._record, label)
-            self._content = ""
-        note(f"live page: {self.url}")
+            self._glance, self._is_ended, self._content = None, False, ""
+        self.begin_again()
+        if is_first:
+            note(f"live page: {self.url}")
 
     def take(self, update: Update) -> None:
         with self._lock:
@@ -137,6 +141,11 @@ class LivePage(Sink):
     def _serve(self) -> None:
         yield_cores()
         self._server.serve_forever()
+
+
+def live_page(port: int | None) -> AbstractContextManager[LivePage | None]:
+    """Return the page of --live for as long as the context lasts; None without the option."""
+    return nullcontext() if port is None else closing(LivePage(port))
 
 
 class _PageServer(ThreadingHTTPServer):

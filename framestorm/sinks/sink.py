@@ -39,7 +39,7 @@ class Update:
 
 
 class Sink(ABC):
-    """Takes the updates of one run.
+    """Takes the updates of one run, or of several in turn.
 
     name: as people call it. n_intervals: how many there were; n_missed: how many of them it did not get; problem: why.
     """
@@ -51,8 +51,17 @@ class Sink(ABC):
         self.n_missed = 0
         self._is_over = threading.Event()
         self._waiting = queue.Queue[Update](MAX_WAITING)
+        self._start()
+
+    def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def begin_again(self) -> None:
+        """Take the updates of a further run, once that before has ended; until then, do nothing."""
+        if self._is_over.is_set():
+            self._is_over.clear()
+            self._start()
 
     def put(self, update: Update) -> None:
         """Hand over an update, and wait for nothing."""

@@ -15,7 +15,7 @@ from framestorm import __version__, machine, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION
-from framestorm.parser import Parser, add_cluster
+from framestorm.parser import Parser, add_cluster, add_viewers
 from framestorm.plain import note, say, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.points import folder
@@ -103,6 +103,7 @@ def _parser() -> Parser:
         type=Path,
         help="the study's folder (default: dashboards/<study>-<UTC time>)",
     )
+    add_viewers(parser)
     parser.add_argument("--over-budget", action="store_true", help="run even if it may take longer than budget_min")
     port = f"loopback port of the embedded target (default: {DEFAULT_PORT}; with --resume as before)"
     parser.add_argument("--port", type=int, help=port)
@@ -198,7 +199,7 @@ def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ende
     new_path = paths.new_dashboard(f"{study.name}-quick" if options.quick else study.name)
     path = options.folder.absolute() if options.folder else new_path
     allowed_min = None if options.over_budget else definition.budget_min
-    return _run(StudyFolder.create(path, study), allowed_min)
+    return _run(StudyFolder.create(path, study), options, allowed_min)
 
 
 def _resume(options: argparse.Namespace) -> Ended:
@@ -220,7 +221,7 @@ def _resume(options: argparse.Namespace) -> Ended:
     if kit.commit != then:
         note(f"the runs so far were made at commit {then}, the next are at {kit.commit}")
     where.update(inventory=inventory, port=port, resumed=(*study.resumed, Resumption(now_ms(), kit)))
-    return _run(where)
+    return _run(where, options)
 
 
 def _folder_to_resume(options: argparse.Namespace) -> StudyFolder:
@@ -301,16 +302,17 @@ def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
     return Check("budget", is_over_allowed or not is_over, words)
 
 
-def _run(where: StudyFolder, budget_min: float | None = None) -> Ended:
+def _run(where: StudyFolder, options: argparse.Namespace, budget_min: float | None = None) -> Ended:
     """Do the missing runs, then make the page."""
+    from framestorm.sinks.live_page import live_page
     from framestorm.study.engine import Engine
 
     study = where.record
     size = readiness.size(study.definition, study.points)
     print(f"{study.name}: {size}; {paths.shown(where.path)}", file=sys.stderr)
-    engine = Engine(where, budget_min)
     try:
-        with where.locked():
+        with where.locked(), live_page(options.live_port) as page:
+            engine = Engine(where, budget_min, options.sinks, page)
             engine.run()
     except UsageError:
         if not where.lines() and not any((where.path / "runs").iterdir()):

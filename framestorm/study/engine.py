@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framestorm import conductor, paths
 from framestorm.errors import FramestormError, UsageError
@@ -11,6 +12,7 @@ from framestorm.machine import now_ms
 from framestorm.model import files
 from framestorm.model.metric import is_of_run
 from framestorm.model.run import Record
+from framestorm.model.sink import SinkAddress
 from framestorm.platform.registry import Platforms
 from framestorm.points.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 from framestorm.report import build
@@ -18,15 +20,28 @@ from framestorm.run import dashboard
 from framestorm.run.options import Output, RunOptions, What, Where
 from framestorm.study.design import matrix
 
+if TYPE_CHECKING:
+    from framestorm.sinks.live_page import LivePage
+
 # A criterion that never fails: in a study, errors are results and do not fail a run.
 NO_CRITERION = "success < 0 %"
 SAME_FAILURES = 3
 
 
 class Engine:
-    """Does the remaining runs of a study; once `budget_min` is used up, it adds no repetitions."""
+    """Does the remaining runs of a study; once `budget_min` is used up, it adds no repetitions.
 
-    def __init__(self, where: StudyFolder, budget_min: float | None = None) -> None:
+    sinks, live_page: who is told of each run while it goes on.
+    """
+
+    def __init__(
+        self,
+        where: StudyFolder,
+        budget_min: float | None = None,
+        sinks: Sequence[SinkAddress] = (),
+        live_page: "LivePage | None" = None,
+    ) -> None:
+        self._sinks, self._live_page = tuple(sinks), live_page
         self._folder = where
         self._record = where.record
         self._study = where.record.definition
@@ -166,12 +181,19 @@ class Engine:
             ),
             Where(self._record.slaves, Path(self._record.inventory)),
             # A study looks for overload: its answers say in how many runs there was some.
-            Output(run_dir, criteria=(NO_CRITERION,), accepts_overload=True, command=self._record.command),
+            Output(
+                run_dir,
+                criteria=(NO_CRITERION,),
+                accepts_overload=True,
+                command=self._record.command,
+                sinks=self._sinks,
+                name=f"{self._folder.path.name} {run_dir.name}",
+            ),
         )
 
     def _run(self, options: RunOptions) -> str | None:
         """Do the run and make its report; returns why it does not count, or None if it does."""
-        run_dir = conductor.run(options, self.interrupts)
+        run_dir = conductor.run(options, self.interrupts, self._live_page)
         try:
             dashboard.make_dashboard(run_dir)
         except FramestormError as error:

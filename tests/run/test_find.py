@@ -1,6 +1,7 @@
 """`./run.sh find` for real, on a function whose capacity is known; and what it refuses."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.runs import RunSh
+from tests.stand_in import StartServer
 
 ONE_S = 0.1  # of one request, and no two at the same time: 10/s
 
@@ -70,6 +72,20 @@ def test_a_capacity_is_found_with_the_users_that_reach_it(run_sh: RunSh, one_at_
     assert "It answers at most" in done.text("index.html")
 
 
+def test_each_probe_is_told_while_it_goes_on(run_sh: RunSh, one_at_a_time: str, stand_in: StartServer) -> None:
+    influx = stand_in({"status": 204, "body": b""})
+    told = ("--influxdb", f"{influx.origin}/write?db=jmeter", "--live", "0")
+    plan = ("-t", "jmx/requests.jmx", "-Jmethod=GET", f"-Jurl={one_at_a_time}")
+    done = run_sh("find", "--over", "users=1..2", "--probe-s", "2", "--drain-s", "0", *told, *plan, out="told")
+    probes = done.json("find.json")["probes"]
+    lines = b"".join(request.body for request in influx.received).decode().splitlines()
+    runs = {match[1].replace("\\", "") for line in lines if (match := re.search(r",run=((?:\\.|[^,\\])+)", line))}
+    assert runs == {
+        f"told {probe['run']} {probe['load']:.0f} user{'s' if probe['load'] > 1 else ''}" for probe in probes
+    }
+    assert done.stderr.count("live page: http://127.0.0.1:") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -85,6 +101,4 @@ def test_a_capacity_is_found_with_the_users_that_reach_it(run_sh: RunSh, one_at_
 def test_what_cannot_be_sought_is_refused_before_anything_is_sent(run_sh: RunSh, words: list[str], why: str) -> None:
     done = run_sh("find", *words, *RATE, "-Jurl=http://127.0.0.1:9/", out="refused", status=2)
     assert not (run_sh.folder / "refused").exists()
-    import re
-
     assert re.search(why, done.stderr)

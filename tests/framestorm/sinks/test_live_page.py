@@ -228,3 +228,17 @@ def test_the_end_waits_for_nobody_who_does_not_look(
     assert wait_until(lambda: not page._viewers, 20)
     page.show_report(tmp_path)
     assert waited == [True, False, True]
+
+
+def test_runs_in_turn_are_shown_on_one_page(page: LivePage) -> None:
+    """As the probes of a search are, and the points of a study: nothing of a run is left in the next."""
+    page.put(update(1, 10))
+    finish([page])
+    assert "Ended" in state(page)["main"] and state(page)["figures"]
+    page.begin("search probe-02 20/s", Record(plan="jmx/request-rate.jmx", started_ms=BEGAN_S * 1000), "request")
+    assert "<h1>search probe-02 20/s</h1>" in state(page)["main"]
+    assert "Running" in state(page)["main"] and not state(page)["figures"]
+    page.put(update(1, 20))
+    assert wait_until(lambda: "20" in state(page)["main"] and state(page)["figures"], 10)
+    finish([page])
+    assert "Ended" in state(page)["main"]

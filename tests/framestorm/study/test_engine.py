@@ -12,6 +12,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import files
 from framestorm.model.run import Record
+from framestorm.model.sink import parse_sink
 from framestorm.model.study import Study
 from framestorm.model.summary import Verdict
 from framestorm.points import folder, run_figures
@@ -229,6 +230,24 @@ def test_which_runs_count(make, monkeypatch, tmp_path, state, word, why):
     run = Engine._run
     made = make(lambda _users, _before: 1.0)
     assert run(Engine(StudyFolder(made.where.path), None), RunOptions(What(tmp_path / "x.jmx"))) == why
+
+
+def test_each_run_is_told_by_its_point(make, monkeypatch):
+    made = make(lambda users, before: 1.0)
+    told: list[tuple[object, str | None]] = []
+    plain = Engine._run
+
+    def run(self: Engine, options: RunOptions) -> str | None:
+        told.append((options.output.sinks, options.output.name))
+        return plain(self, options)
+
+    monkeypatch.setattr(Engine, "_run", run)
+    sinks = (parse_sink("otlp:http://127.0.0.1:9/v1/metrics"),)
+    Engine(StudyFolder(made.where.path), sinks=sinks).run()
+    assert {of for of, _ in told} == {sinks}
+    study = made.where.path.name
+    runs = {Path(line.run).name for line in made.where.lines().values()}
+    assert {name for _, name in told} == {f"{study} {run}" for run in runs} and len(runs) == 6
 
 
 def test_what_is_left_is_estimated_ever_better(make, capsys):
