@@ -39,6 +39,7 @@ Doubt = Literal[
     "drift",
     "element_failed",
     "unreplaced",
+    "buffered",
 ]
 
 

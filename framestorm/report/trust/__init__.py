@@ -10,7 +10,7 @@ import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
 from framestorm.report.stopping import stop_notes
-from framestorm.report.trust import elements, figures, limits, load, machines, self_check, steady
+from framestorm.report.trust import buffering, elements, figures, limits, load, machines, self_check, steady
 from framestorm.report.trust.names import names
 from framestorm.report.trust.overload import accepted, overload
 
@@ -32,6 +32,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("clock", machines.clocks(summary, samples)),
         ("self_check", self_check.disagreement(summary)),
         ("drift", steady.drift(summary)),
+        ("buffered", buffering.at_once(samples)),
         (None, limits.between(summary, samples)),
         (None, [*figures.few_samples(summary), *figures.facts(summary)]),
     ]

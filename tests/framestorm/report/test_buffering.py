@@ -1,0 +1,56 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framestorm.model.files import read
+from framestorm.model.summary import Summary
+from framestorm.report import build
+from tests.framestorm.results.conftest import START_MS, write_jtl
+
+FIGURES = ("ttft_ms", "itl_mean_ms", "pieces")
+# An answer of 1 s: the first piece, the mean gap, the pieces.
+STREAMED, AS_A_WHOLE = (100, 9.1, 100), (999, 0.01, 100)
+
+
+def summary_of(folder: Path, answers: list[tuple[float, ...]], figures: tuple[str, ...] = FIGURES) -> Summary:
+    row = {"elapsed": 1000, "label": "request", "responseCode": "200", "success": "true"}
+    rows = [
+        {"timeStamp": START_MS + number, **row, **dict(zip(figures, answer, strict=True))}
+        for number, answer in enumerate(answers)
+    ]
+    write_jtl(folder / "samples.jtl", rows, figures)
+    (folder / "tree.xml").unlink()
+    build(folder)
+    return read(folder / "summary.json", Summary)
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_buffered"),
+    [
+        ([AS_A_WHOLE] * 5, True),
+        ([AS_A_WHOLE] * 5 + [STREAMED] * 5, True),
+        ([AS_A_WHOLE] * 5 + [STREAMED] * 6, False),
+        ([AS_A_WHOLE] * 4, False),  # too few to say so
+        ([(999, 0.01, 9)] * 5, False),  # too few pieces
+        ([(985, 1.5, 10)] * 5, False),  # a long prompt, and ten tokens one by one
+        ([(900, 0.01, 100)] * 5, False),  # quick tokens, but the end of the answer came later
+        ([STREAMED] * 5, False),
+    ],
+)
+def test_answers_that_come_at_once(fake_run: Any, answers: list[tuple[float, ...]], is_buffered: bool) -> None:
+    summary = summary_of(fake_run.write(has_users=False, label="request"), answers)
+    assert ("buffered" in summary.doubts) is is_buffered
+    assert any("The answers came at once" in each for each in summary.warnings) is is_buffered
+
+
+def test_the_warning_counts_the_answers(fake_run: Any) -> None:
+    folder = fake_run.write(has_users=False, label="request")
+    summary = summary_of(folder, [AS_A_WHOLE] * 6 + [STREAMED] * 2 + [(999, 0.01, 2)] * 2)
+    (sentence,) = (each for each in summary.warnings if "came at once" in each)
+    assert "in 75.0 % of 8 answers of 10 pieces or more" in sentence.replace("\u00a0", " ")
+
+
+def test_times_to_the_first_token_alone_say_nothing_of_it(fake_run: Any) -> None:
+    folder = fake_run.write(has_users=False, label="request")
+    assert "buffered" not in summary_of(folder, [(999,)] * 9, ("ttft_ms",)).doubts
