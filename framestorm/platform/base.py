@@ -206,6 +206,11 @@ class Platform(ABC, Generic[S]):
         """
         return None
 
+    @property
+    def is_address_only(self) -> bool:
+        """Whether it knows no more of its functions than the address: a run looks where that leads."""
+        return False
+
     def headers(self) -> Mapping[str, str]:
         """Return the headers that requests to `url` need."""
         return {}

@@ -31,7 +31,8 @@ class Url(Platform[UrlSettings]):
 
     kind = "url"
     settings = UrlSettings
-    takes_context = True  # a run looks whether it is a function of the cluster
+    takes_context = True
+    is_address_only = True
 
     def checks(self, points: Mapping[str, UrlSettings], usual: Mapping[str, object]) -> Iterator[Check]:
         for url in sorted({settings.url for settings in points.values()}):

@@ -14,7 +14,7 @@ from framestorm.plain import note
 from framestorm.platform import registry
 from framestorm.platform.base import Platform, Site
 from framestorm.platform.embedded import Embedded, function_at
-from framestorm.platform.registry import NoPlatform, Url
+from framestorm.platform.registry import NoPlatform
 from framestorm.probe import why_unreached
 from framestorm.run import proxy
 from framestorm.run.needs import Address
@@ -51,7 +51,7 @@ def find_platform(
         if site.context is not None:
             raise UsageError(f"--context {site.context}: {plan.path.name} has no url to look for on the cluster")
         return NoPlatform(Site())
-    if prepared is not None and prepared.url and not isinstance(prepared, Url):
+    if prepared is not None and prepared.url and not prepared.is_address_only:
         return prepared
     has_default = facets.EMBEDDED in plan.url.facets
     url = prepared.url if prepared else given.get(plan.url.name)

@@ -34,7 +34,8 @@ def checks(study: StudyRecord, folder: Path) -> Iterator[Check]:
     if study.gateway is not None and not any(platform.takes_gateway for platform in platforms):
         kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_gateway)
         yield Check("gateway", False, f"--gateway: the study has no target of kind {kinds}; leave it out")
-    if study.context is not None and not study.has_pods and not any(platform.takes_context for platform in platforms):
+    of_cluster = [each for each in platforms if each.takes_context or (study.gateway and each.takes_gateway)]
+    if study.context is not None and not study.has_pods and not of_cluster:
         kinds = " or ".join(kind for kind, platform in PLATFORMS.items() if platform.takes_context)
         yield Check("context", False, f"--context: the study has no target of kind {kinds}; leave it out")
     for platform in platforms:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import wait_until
+from framestorm.model import plan as plans
 from framestorm.platform import registry
 from framestorm.platform.base import Platform, SettingError, Site
 from framestorm.platform.kubernetes import watch
@@ -18,6 +20,8 @@ from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.plain import NAME, Plain, PlainSettings
 from framestorm.platform.kubernetes.watch import ObjectChange, Watch
+from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings
+from framestorm.run.target import find_platform
 from tests.kubernetes import objects, webhook
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
 from tests.runs import RunSh
@@ -235,6 +239,12 @@ def test_a_function_of_openfaas_is_found_behind_its_gateway(cluster: Cluster) ->
         assert (platform.kind, texts["function"], texts["namespace"]) == ("kubernetes", "ocr", "openfaas-fn")
         with pytest.raises(UsageError, match="no function"):
             found(f"http://198.18.201.2:{port}/function/absent")
+        # As a study's point has it, whose settings are not applied there.
+        site = Site(gateway=f"http://198.18.201.2:{port}", context=CONTEXT)
+        prepared = OpenFaas(site)
+        prepared.prepare(OpenFaasSettings(function="ocr"))
+        plan = plans.read(paths.JMX / "face-blur.jmx")
+        assert find_platform(plan, {}, site, prepared=prepared).kind == "kubernetes"
     finally:
         remove_namespace(cluster, "openfaas-fn")
 

@@ -28,6 +28,14 @@ def test_the_platforms_of_a_cluster_are_looked_over_and_nothing_is_made(serving:
     assert serving.find("namespace", NAMESPACE) is None
 
 
+def test_functions_behind_a_gateway_may_be_those_of_a_cluster(serving: Cluster, run_sh: RunSh) -> None:
+    asked = ("study", "threads-by-sleep", "--quick", "--dry-run", "--context", CONTEXT)
+    assert "MISSING context" in run_sh(*asked, out="", status=1).stdout
+    # Nothing answers there.
+    behind = run_sh(*asked, "--gateway", "http://127.0.0.1:9/", out="", status=1).stdout
+    assert "the gateway or the function is running" in behind and "MISSING context" not in behind
+
+
 @pytest.mark.parametrize(
     ("target", "missing"),
     [

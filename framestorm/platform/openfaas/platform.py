@@ -188,6 +188,10 @@ class OpenFaas(Platform[OpenFaasSettings]):
         platform._only = past_gateway(local)
         return platform
 
+    @property
+    def is_address_only(self) -> bool:
+        return self.site.gateway is not None and self.site.context is not None
+
     # Before a study
 
     def pieces(self, settings: Sequence[OpenFaasSettings] = ()) -> Sequence[Piece]:
