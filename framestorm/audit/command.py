@@ -70,6 +70,11 @@ def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> i
             f"{plan.path.name} has no property {missing[0]}: an audit needs a plan of users who take a data set in "
             "turn, such as jmx/requests.jmx"
         )
+    if "prompts" in plan.settable:
+        raise UsageError(
+            f"{plan.path.name} streams its answers, and an audit compares whole ones: ask the model by "
+            "jmx/requests.jmx, with the prompts as -Jrows=@prompts.csv (docs/auditing.md#language-models)"
+        )
     if given := [name for name in _OWN if name in run.what.given]:
         raise UsageError(
             f"-J{given[0]}={run.what.given[given[0]]}: the audit sets {given[0]} itself; its load is made by --users"

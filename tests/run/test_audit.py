@@ -65,7 +65,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 def test_a_planted_cache_is_seen(run_sh: RunSh, serve: Serve, texts: Path) -> None:
-    (command,) = shown("auditing.md")
+    command, _ = shown("auditing.md")
     words = command.replace("http://127.0.0.1:8080/", serve(caches=True)).replace("texts.jsonl", str(texts))
     done = run_sh(words, out="audit", status=3)
     assert "It caches: the second answer to the same input takes" in done.stdout
@@ -93,6 +93,18 @@ def test_a_planted_cache_is_seen(run_sh: RunSh, serve: Serve, texts: Path) -> No
     again = run_sh("report", str(folder), out="", status=3)
     assert record["text"] in again.stdout
     assert done.json("audit.json") == record
+
+
+def test_the_prompts_of_a_language_model(run_sh: RunSh, serve: Serve, tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.csv"
+    prompts.write_text("prompt\n" + "".join(f'"{n} ways to say ""no"""\n' for n in range(INPUTS)))
+    _, command = shown("auditing.md")
+    words = command.replace("http://127.0.0.1:8000/", serve(caches=True)).replace("prompts.csv", str(prompts))
+    done = run_sh(words, out="audit", status=3)
+    assert done.json("audit.json")["sameness"]["n"] == INPUTS
+    assert "answer_digest" not in done.stderr
+    bodies = [row["sent_bytes"] for row in done.rows("load/samples.csv")]
+    assert len(bodies) >= INPUTS and min(map(int, bodies)) > 90
 
 
 def test_wrong_answers_under_load_are_a_loss_of_accuracy(run_sh: RunSh, serve: Serve, texts: Path) -> None:
@@ -167,6 +179,7 @@ def test_rows_of_a_table_fill_the_request_and_what_is_expected(run_sh: RunSh, se
         (["-t", "jmx/requests.jmx", "-Jbody=hello"], "the plan has no data set"),
         (["-t", "jmx/requests.jmx", "-Jusers=3"], "the audit sets users itself"),
         (["-t", "jmx/request-rate.jmx"], "has no property users"),
+        (["-t", "jmx/chat.jmx"], "ask the model by jmx/requests.jmx"),
         (["-t", "jmx/requests.jmx", "--users", "1"], "a load is made by 2 users or more"),
     ],
 )
