@@ -1,12 +1,15 @@
-"""The Open Inference Protocol (KServe's V2, Triton): an example request for a model, by what the model says of itself.
+"""An example request for a model of KServe or Triton, by what the model says of itself.
 
-https://github.com/kserve/open-inference-protocol, specification/protocol/inference_rest.md
+The Open Inference Protocol (V2): https://github.com/kserve/open-inference-protocol,
+specification/protocol/inference_rest.md. Its binary data are an extension of Triton's, which KServe has, too:
+https://github.com/triton-inference-server/server, docs/protocol/extension_binary_data.md.
 """
 
 import json
 import math
 import re
 import shlex
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -17,15 +20,21 @@ from framestorm.machine import request
 from framestorm.run.values import headers_of
 
 # What an answer of the protocol has, and one with an error has not.
-EXPECT = "$.outputs[0].data"
+EXPECT, EXPECT_V1 = "$.outputs[0].data", "$.predictions"
 MOST_ELEMENTS = 1_000_000  # of an input: as JSON, about 4 MB
 _MODEL = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?(?=/?(?:infer)?/?$)")
+_MODEL_V1 = re.compile(r"/v1(/models/[^/:]+)(?::predict)?/?$")
 # Some of each type, one after the other.
 _EXAMPLES: Mapping[str, Sequence[object]] = {
     "BOOL": (True, False),
     "BYTES": ("text",),
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), (1, 2, 3)),
     **dict.fromkeys(("FP16", "FP32", "FP64", "BF16"), (0.1, 0.2, 0.3)),
+}
+# As struct has them. An example of BF16 is the upper half of FP32, and each text has its length before it.
+_FORMATS = {
+    **{"BOOL": "?", "INT8": "b", "INT16": "h", "INT32": "i", "INT64": "q", "FP16": "e", "FP32": "f", "FP64": "d"},
+    **{"UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q"},
 }
 
 
@@ -41,12 +50,13 @@ class _Metadata(BaseModel):
     inputs: Annotated[list[_Tensor], Field(min_length=1)]
 
 
-def curl_command(url: str, headers: Sequence[str]) -> str:
-    """Return the curl command that asks a model for an inference.
+def curl_command(url: str, headers: Sequence[str], *, is_binary: bool = False) -> tuple[str, bytes]:
+    """Return the curl command that asks a model for an inference, and the body that it sends if that is binary.
 
     Args:
         url: of the model, up to its name or version: http://host/v2/models/iris.
         headers: as curl's -H takes them; `${env:NAME}` is read from the environment.
+        is_binary: the inputs are bytes that follow the JSON, in place of numbers in it.
 
     Raises:
         UsageError: the URL is of no model, or a variable is not set.
@@ -56,9 +66,64 @@ def curl_command(url: str, headers: Sequence[str]) -> str:
     if found is None:
         raise UsageError(f"--kserve-v2 {url}: expected the URL of a model, such as http://host:8080/v2/models/iris")
     model = url[: found.end()]
-    body = {"inputs": [_example(each, model) for each in _inputs(model, headers)]}
+    inputs = [_example(each, model) for each in _inputs(model, headers)]
+    words = ["curl", *(word for header in headers for word in ("-H", header))]
+    if not is_binary:
+        return shlex.join([*words, "--json", json.dumps({"inputs": inputs}), f"{model}/infer"]), b""
+    contents = [_packed(each["datatype"], each.pop("data")) for each in inputs]
+    for each, content in zip(inputs, contents, strict=True):
+        each["parameters"] = {"binary_data_size": len(content)}
+    # KServe 0.21 answers a binary request without an id with status 500.
+    described = json.dumps({"id": "1", "inputs": inputs}).encode()
+    own = (f"Inference-Header-Content-Length: {len(described)}", "Content-Type: application/octet-stream")
+    words += ["-X", "POST", *(word for header in own for word in ("-H", header))]
+    return shlex.join([*words, f"{model}/infer"]), b"".join([described, *contents])
+
+
+def curl_command_v1(url: str, headers: Sequence[str]) -> str:
+    """Return the curl command that asks a model by KServe's V1, which has no word for inputs: V2 of the server has.
+
+    Args:
+        url: of the model, to its name or to :predict: http://host/v1/models/iris:predict.
+        headers: as curl's -H takes them.
+
+    Raises:
+        UsageError: the URL is of no model, or a variable is not set.
+        FramestormError: the model does not answer, or says nothing of its inputs.
+    """
+    found = _MODEL_V1.search(url)
+    if found is None:
+        raise UsageError(f"--kserve-v1 {url}: expected the URL of a model, such as http://host:8080/v1/models/iris")
+    model, origin = f"{found[1]}", url[: found.start()]
+    try:
+        inputs = [_example(each, model) for each in _inputs(f"{origin}/v2{model}", headers)]
+    except FramestormError as error:
+        raise FramestormError(
+            f"V1 does not tell the inputs of a model, and the server does not tell them by V2: {error}: "
+            f'--curl "curl --json \'{{\\"instances\\": [[1, 2]]}}\' {origin}/v1{model}:predict"'
+        ) from None
+    # One instance: what each input has along its first dimension. Of a single input, its name is left out.
+    rows = {each["name"]: _nested(each["data"], each["shape"])[0] for each in inputs}
+    instance = next(iter(rows.values())) if len(rows) == 1 else rows
     words = [word for header in headers for word in ("-H", header)]
-    return shlex.join(["curl", *words, "--json", json.dumps(body), f"{model}/infer"])
+    body = json.dumps({"instances": [instance]})
+    return shlex.join(["curl", *words, "--json", body, f"{origin}/v1{model}:predict"])
+
+
+def _nested(values: Sequence[Any], shape: Sequence[int]) -> list[Any]:
+    """Return values, row by row, as lists in lists."""
+    if len(shape) == 1:
+        return list(values)
+    step = len(values) // shape[0]
+    return [_nested(values[at : at + step], shape[1:]) for at in range(0, len(values), step)]
+
+
+def _packed(datatype: str, values: Sequence[Any]) -> bytes:
+    if datatype == "BYTES":
+        return b"".join(struct.pack("<I", len(text)) + text for text in map(str.encode, values))
+    if datatype == "BF16":
+        return b"".join(struct.pack("<f", value)[2:] for value in values)
+    return struct.pack(f"<{len(values)}{_FORMATS[datatype]}", *values)
 
 
 def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:

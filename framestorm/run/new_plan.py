@@ -34,11 +34,13 @@ def write_for_model(plan: Path, url: str, headers: Sequence[str], base: Path) ->
     Raises:
         UsageError: a file exists, or the URL is of no model.
     """
-    texts = {"headers": (plan.with_suffix(".headers"), "".join(f"{header}\n" for header in headers))}
+    texts: dict[str, tuple[Path, str | bytes]] = {
+        "headers": (plan.with_suffix(".headers"), "".join(f"{header}\n" for header in headers))
+    }
     return _write(plan, base, {"url": url}, texts)
 
 
-def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
+def write(plan: Path, command: str, base: Path, expect: str = "", body: bytes = b"") -> list[Path]:
     """Write a plan that sends the request of a curl command; its headers, body and form get files beside it.
 
     Args:
@@ -46,6 +48,7 @@ def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
         command: the curl command, as one would type it.
         base: the plan whose properties get new defaults.
         expect: what a right answer has, as the property of that name says it.
+        body: sent in place of the command's, if it is not empty.
 
     Returns:
         All files that were written.
@@ -57,9 +60,10 @@ def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
     folder = plan.absolute().parent
     # What a file holds is sent as it is.
     is_inline = "${env:" in request.body
-    texts = {
+    texts: dict[str, tuple[Path, str | bytes]] = {
         "headers": (plan.with_suffix(".headers"), _headers(request)),
         "body": (_body_file(plan, request), "" if is_inline else request.body),
+        **({"body": (plan.with_suffix(".body.bin"), body)} if body else {}),
         "form": (plan.with_suffix(".form"), _form(request, folder)),
     }
     files = {"body": request.body_file, "certificate": request.certificate, "ca": request.ca}
@@ -80,7 +84,9 @@ def write(plan: Path, command: str, base: Path, expect: str = "") -> list[Path]:
     return written
 
 
-def _write(plan: Path, base: Path, values: Mapping[str, str], texts: Mapping[str, tuple[Path, str]]) -> list[Path]:
+def _write(
+    plan: Path, base: Path, values: Mapping[str, str], texts: Mapping[str, tuple[Path, str | bytes]]
+) -> list[Path]:
     """Write the base with these defaults, and each text that is not empty to its file, which is a default too."""
     texts = {name: (path, text) for name, (path, text) in texts.items() if text}
     for path in (plan, *(path for path, _ in texts.values())):
@@ -92,7 +98,7 @@ def _write(plan: Path, base: Path, values: Mapping[str, str], texts: Mapping[str
         described.check(name, value)
     _with_defaults(base, plan, values).write(plan, encoding="UTF-8", xml_declaration=True)
     for path, text in texts.values():
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return [plan, *(path for path, _ in texts.values())]
 
 

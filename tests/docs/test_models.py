@@ -13,7 +13,12 @@ METADATA = {"name": "iris", "inputs": [{"name": "x", "datatype": "FP32", "shape"
 
 
 def test_a_plan_is_made_for_either_way(run_sh: RunSh, tmp_path: Path) -> None:
-    by_http, by_grpc = (command for command in shown("models.md") if " new " in command)
+    by_http, *others, by_grpc = (command for command in shown("models.md") if " new " in command)
+    with serving({"body": json.dumps(METADATA).encode()}) as server:
+        for command in others:
+            name = command.split()[2]
+            run_sh(command.replace("http://127.0.0.1:8080", server.origin).replace(name, f"{tmp_path}/{name}"), out="")
+    assert {path.name for path in tmp_path.glob("*.body.*")} == {"iris-binary.body.bin", "iris-v1.body.json"}
     with serving({"body": json.dumps(METADATA).encode()}) as server:
         command = by_http.replace("http://127.0.0.1:8080", server.origin).replace("iris-http.jmx", f"{tmp_path}/a.jmx")
         run_sh(command, out="")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
-from framestorm.run.inference import curl_command
+from framestorm.run.inference import curl_command, curl_command_v1
 
 Serve = Callable[..., str]
 
@@ -56,7 +56,7 @@ def test_every_input_has_an_example(serve: Serve, monkeypatch: pytest.MonkeyPatc
     inputs = [tensor("FP32", -1, 4), tensor("BYTES", 1, name="text"), tensor("BOOL", 2, 2, name="flags")]
     host = serve({"name": "iris", "inputs": inputs, "outputs": []}, seen=seen)
     headers = ["Host: iris.example.com", "Authorization: Bearer ${env:TOKEN}"]
-    command = curl_command(f"{host}/v2/models/iris/infer", headers)
+    command, _ = curl_command(f"{host}/v2/models/iris/infer", headers)
     assert (seen["path"], seen["Host"], seen["Authorization"]) == ("/v2/models/iris", "iris.example.com", "Bearer t0")
     assert shlex.split(command)[-1] == f"{host}/v2/models/iris/infer"
     assert "t0" not in command
@@ -67,10 +67,49 @@ def test_every_input_has_an_example(serve: Serve, monkeypatch: pytest.MonkeyPatc
     ]
 
 
+def test_binary_inputs_follow_the_json(serve: Serve) -> None:
+    inputs = [
+        tensor("FP32", 2),
+        tensor("BYTES", 1, name="text"),
+        tensor("BF16", 1, name="b"),
+        tensor("BOOL", 2, name="f"),
+    ]
+    host = serve({"inputs": inputs})
+    command, body = curl_command(f"{host}/v2/models/a", [], is_binary=True)
+    length = int(command.partition("Inference-Header-Content-Length: ")[2].partition("'")[0])
+    described = json.loads(body[:length])["inputs"]
+    assert body[length:].hex(" ") == "cd cc cc 3d cd cc 4c 3e 04 00 00 00 74 65 78 74 cc 3d 01 00"
+    assert [each["parameters"]["binary_data_size"] for each in described] == [8, 8, 2, 2]
+    assert not any("data" in each for each in described)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "instance"),
+    [
+        ([tensor("FP32", -1, 2)], [0.1, 0.2]),
+        ([tensor("INT8", -1, 2, 2)], [[1, 2], [3, 1]]),
+        ([tensor("FP32", -1, 1), tensor("BYTES", -1, name="text")], {"x": [0.1], "text": "text"}),
+    ],
+)
+def test_v1_takes_an_instance_of_what_v2_says(serve: Serve, inputs: list[Any], instance: Any) -> None:
+    seen: dict[str, str] = {}
+    host = serve({"inputs": inputs}, seen=seen)
+    *_, body, url = shlex.split(curl_command_v1(f"{host}/v1/models/iris", ["X-A: 1"]))
+    assert (json.loads(body), url) == ({"instances": [instance]}, f"{host}/v1/models/iris:predict")
+    assert (seen["path"], seen["X-A"]) == ("/v2/models/iris", "1")
+
+
+def test_a_server_without_v2_is_told_what_to_do(serve: Serve) -> None:
+    with pytest.raises(FramestormError, match=r"V1 does not tell.*--curl .*instances.*/v1/models/iris:predict"):
+        curl_command_v1(f"{serve({}, 404)}/v1/models/iris:predict", [])
+    with pytest.raises(UsageError, match="expected the URL of a model"):
+        curl_command_v1("http://h:1/v2/models/iris", [])
+
+
 def test_a_version_of_a_model_is_asked_itself(serve: Serve) -> None:
     seen: dict[str, str] = {}
     host = serve({"inputs": [tensor("INT64", 3)]}, seen=seen)
-    assert curl_command(f"{host}/v2/models/a/versions/2", []).endswith("/v2/models/a/versions/2/infer")
+    assert curl_command(f"{host}/v2/models/a/versions/2", [])[0].endswith("/v2/models/a/versions/2/infer")
     assert seen["path"] == "/v2/models/a/versions/2"
 
 
