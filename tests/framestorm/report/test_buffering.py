@@ -34,7 +34,9 @@ def summary_of(folder: Path, answers: list[tuple[float, ...]], figures: tuple[st
         ([AS_A_WHOLE] * 4, False),  # too few to say so
         ([(999, 0.01, 9)] * 5, False),  # too few pieces
         ([(985, 1.5, 10)] * 5, False),  # a long prompt, and ten tokens one by one
-        ([(900, 0.01, 100)] * 5, False),  # quick tokens, but the end of the answer came later
+        ([(930, 0.0, 100)] * 5, True),  # a user who ends its time late
+        ([(930, 0.5, 100)] * 5, False),  # quick tokens, one by one
+        ([(850, 0.01, 100)] * 5, False),  # quick tokens, but the end of the answer came later
         ([STREAMED] * 5, False),
     ],
 )
