@@ -26,6 +26,6 @@ def at_once(samples: pl.LazyFrame) -> list[str]:
     return [
         f"The answers came at once: in {percent(n_at_once / n)} of {count(n)} answers of {LEAST_PIECES} pieces or "
         "more, all pieces arrived together at the end. Something between the client and the function buffers the "
-        "stream, such as a gateway or a proxy, or the function sends its answer as a whole. Time to first token and the "
-        "gaps are then not the function's: send to the function itself, or switch the buffering off."
+        "stream, such as a gateway or a proxy, or the function sends its answer as a whole. Time to first token and "
+        "the gaps are then not the function's: send to the function itself, or switch the buffering off."
     ]
