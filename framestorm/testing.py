@@ -11,6 +11,7 @@ from pathlib import Path
 
 from framestorm import paths, sbom
 from framestorm.errors import UsageError
+from framestorm.parser import Parser
 from framestorm.platform.kubernetes import engine, kind
 from framestorm.platform.kubernetes import parts as kubernetes
 from framestorm.platform.openfaas import docker, parts
@@ -35,6 +36,18 @@ BIN = paths.TEST_PYTHON.parent
 # Three workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
 # and JVMs. tests/conftest.py says which tests stay together.
 EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40")
+
+
+def main(words: Sequence[str]) -> int:
+    """Set up what the tests need, then check and test everything as CI does."""
+    parser = Parser(
+        prog="./run.sh test", description=main.__doc__, usage="%(prog)s [-h] [PYTEST-OPTION ...] [TEST ...]",
+        epilog="Words that follow go to pytest, which then runs alone, without the static checks.",
+    )  # fmt: skip
+    if list(words) in (["-h"], ["--help"]):
+        parser.print_help()
+        return 0
+    return run(words)
 
 
 def run(words: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ One user sends each input twice; then several users together send each once.
 
 import argparse
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +27,12 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.sample import ANSWER_DIGEST
 from framestorm.model.units import count
+from framestorm.parser import Parser
 from framestorm.plain import note, say
 from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
+from framestorm.run.plan_options import add_plan_options, hide_password, run_options
 from framestorm.setup import pieces as setup
 
 FILE, ALONE, LOAD = "audit.json", "alone", "load"
@@ -45,7 +48,18 @@ _OWN = ("users", "ramp_s", "load")
 _LOOKS_EVERY_S = 0.2
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def main(words: Sequence[str]) -> int:
+    """Find out whether a function caches answers, and is as accurate under load as alone."""
+    parser = Parser(prog="./run.sh audit", description=main.__doc__, epilog=EXIT_STATUS)
+    _add_options(parser)
+    add_plan_options(parser)
+    options = parser.parse_args(list(words))
+    own = argparse.Namespace(**{name: vars(options).pop(name) for name in OPTIONS})
+    hide_password(options, ("audit", *words))
+    return audit(run_options(options, ("audit", *words)), ("./run.sh", "audit", *words), own)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only an audit has."""
     parser.add_argument(
         "--users", metavar="N", dest="load_users", type=int, default=USERS,
@@ -58,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> int:
-    """Make the runs and judge them; `own` has the options of `add_options`; returns the exit status.
+    """Make the runs and judge them; `own` has the options of `_add_options`; returns the exit status.
 
     Raises:
         UsageError: an option or the data set is wrong; nothing was started.

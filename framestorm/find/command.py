@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,12 @@ from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.search import LoadRange, Probe, SearchRecord
+from framestorm.parser import Parser, add_viewers
 from framestorm.plain import say
 from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
+from framestorm.run.plan_options import add_plan_options, hide_password, run_options
 from framestorm.setup import pieces as setup
 
 if TYPE_CHECKING:
@@ -41,7 +44,38 @@ OPTIONS = ("over", "objectives", "at_least", "probe_s", "drain_s", "folder", "re
 _OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def main(words: Sequence[str]) -> int:
+    """Find the highest load of a plan within its objectives."""
+    options = _parsed(words)
+    if options.resume is not None:
+        folder = options.resume
+        options = _parsed(_words_of(folder))
+        options.resume = folder
+    own = argparse.Namespace(**{name: vars(options).pop(name) for name in OPTIONS})
+    hide_password(options, ("find", *words))
+    live_port = vars(options).pop("live_port")
+    run = run_options(options, ("find", *words))
+    from framestorm.sinks.live_page import live_page
+
+    with live_page(live_port) as page:
+        return search(run, ("./run.sh", "find", *words), own, page)
+
+
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(prog="./run.sh find", description=main.__doc__, epilog=EXIT_STATUS)
+    _add_options(parser)
+    add_viewers(parser)
+    add_plan_options(parser)
+    slaves = parser.add_argument_group("over slaves")
+    slaves.add_argument("-R", "--remotestart", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
+    slaves.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    options: argparse.Namespace = parser.parse_args(list(words))
+    return options
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only a search has."""
     parser.add_argument(
         "--over", metavar="NAME=LOW..HIGH", help="the property to raise, and its range: rate_per_s=1..500, users=1..64"
@@ -64,7 +98,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="DIR", type=Path, help="continue the search of this folder")
 
 
-def words_of(folder: Path) -> tuple[str, ...]:
+def _words_of(folder: Path) -> tuple[str, ...]:
     """Return the words after `find` by which the search of a folder was started."""
     return files.read(folder / FILE, SearchRecord).command[2:]
 
@@ -90,7 +124,7 @@ def over_of(text: str | None, plan: Plan) -> LoadRange:
 def search(
     run: RunOptions, words: tuple[str, ...], own: argparse.Namespace, live_page: "LivePage | None" = None
 ) -> int:
-    """Search from the start; `own` has the options of `add_options`; returns the exit status.
+    """Search from the start; `own` has the options of `_add_options`; returns the exit status.
 
     live_page: shows each probe in turn.
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths
-from framestorm.cli import LEVELS, PROXY_PASSWORD, VERBS, main
+from framestorm.cli import main
 from framestorm.run import load
+from framestorm.run.plan_options import LEVELS, PROXY_PASSWORD
 from framestorm.setup import packages, pieces
+from framestorm.verbs import VERBS
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +39,12 @@ def test_help_sets_nothing_up(verb: str, capsys: pytest.CaptureFixture[str]) -> 
     assert _main(*words, *(() if words[:1] == ["help"] else ("--help",))) == 0
     usage = capsys.readouterr().out.splitlines()[0]
     assert usage.startswith(f"usage: ./run.sh {verb.removeprefix('help').strip()}".rstrip())
+
+
+@pytest.mark.parametrize("verb", ["find", "audit", "new", "report", "test"])
+def test_the_list_of_verbs_says_what_a_verb_says_of_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main(verb, "--help") == 0
+    assert VERBS[verb].does in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("words", [["deploy", "-i", "/none"], ["gui", "--none"], ["target", "openfoss"], ["target"]])

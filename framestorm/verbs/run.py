@@ -1,0 +1,167 @@
+"""A run: JMeter's own options, those of Framestorm, and the report at its end."""
+
+import argparse
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from framestorm import __version__, paths
+from framestorm.errors import UsageError
+from framestorm.model import criteria, stop_rule
+from framestorm.model.scraped import scraped_criterion
+from framestorm.parser import Parser, add_viewers
+from framestorm.plain import visible
+from framestorm.run import plan_options, properties
+from framestorm.run.options import RunOptions
+from framestorm.verbs import VERBS
+from framestorm.verbs.judgement import EXIT_STATUS, add_judgement, check_baseline, report
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what the words say, and report on it; returns the exit status of run.sh."""
+    options = _parser().parse_args(list(words))
+    plan_options.hide_password(options, words)
+    for text in options.criteria:
+        scraped = scraped_criterion(text)
+        if scraped is None:
+            criteria.parse(text)
+        elif not options.scrape and scraped.is_of_target_only:
+            raise UsageError(f"--fail-if {text!r} is about a series of the target: give its address by --scrape URL")
+    stop_rule.parse_all(options.stop_if, options.stop_when)
+    check_baseline(options)
+    # Only now: what they import takes longer than --help and a wrong option.
+    from framestorm import conductor
+    from framestorm.run import pieces
+    from framestorm.setup import pieces as setup
+    from framestorm.sinks.live_page import live_page
+
+    is_check, live_port = options.check, options.live_port
+    del options.check, options.live_port
+    judgement = argparse.Namespace(**vars(options))
+    if options.markdown is not None and not options.markdown.absolute().parent.is_dir():
+        raise UsageError(f"--summary {options.markdown}: the folder {options.markdown.parent} does not exist")
+    del options.markdown
+    run = _run_options(options, words)
+    setup.ensure(pieces.of_run(run.what, run.where))
+    with live_page(live_port) as page:
+        if is_check:
+            print(visible("\n".join([*conductor.check(run), *([f"live page: {page.url}"] if page else [])])))
+            return 0
+        run_dir = conductor.run(run, page=page)
+        status = report(run_dir, judgement)
+        if page:
+            page.show_report(run_dir)
+        return status
+
+
+def _parser() -> Parser:
+    verbs = "\n".join(f"  {name:<10}{verb.does}" for name, verb in VERBS.items() if name)
+    parser = Parser(
+        prog="./run.sh",
+        description="Run a JMeter plan and report on it; by default jmx/face-blur.jmx, on the embedded target.",
+        epilog=f"verbs, each with its own --help:\n{verbs}\n\n{textwrap.fill(EXIT_STATUS, 79)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-v", "--version", action="version", version=f"framestorm {__version__}, for JMeter 5.5")
+    plan_options.add_plan_options(parser)
+    _add_options(parser)
+    _add_slaves(parser)
+    return parser
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument(
+        "-l", "--logfile", metavar="FILE", dest="samples_copy", type=Path, help="also copy samples.jtl to this new file"
+    )
+    parser.add_argument(
+        "-j", "--jmeterlogfile", metavar="FILE", dest="log_copy", type=Path, help="also copy jmeter.log to this file"
+    )
+    parser.add_argument(
+        "-o", "--reportoutputfolder", metavar="DIR", dest="run_dir", type=Path,
+        help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help="run although the host cannot hold so many users, or the plan lacks files or may do nothing",
+    )
+    parser.add_argument(
+        "--trace", dest="is_traced", action="store_true",
+        help="send a header traceparent (W3C Trace Context) with a trace id of its own with each request, and show the "
+        "ids of the slowest and of failed ones",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unpatched", dest="is_unpatched", action="store_true",
+        help="run JMeter with none of its classes patched, on this machine; the run says what it then lacks",
+    )  # fmt: skip
+    parser.add_argument(
+        "--calibrate", metavar="IMAGE", dest="no_op",
+        help="measure before the load, for 10 s, what the parts of a cluster's path add, with the no-op of this image",
+    )  # fmt: skip
+    add_viewers(parser)
+    add_judgement(parser)
+    parser.add_argument(
+        "--scrape", metavar="URL", action="append", default=[],
+        help="read the target's own figures once a second, in Prometheus' format (http://host:9090/metrics), and show "
+        "them; --fail-if 'queue_length max > 8' judges them; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
+        help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
+        "'errors > 10 %% over 20 s' (in 20 s together); may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stop-when", metavar="RULE", dest="stop_when", action="append", default=[],
+        help="end the load when it was long enough: 'p95 within 5 %%' ends it when the 95 %% interval of the p95 is "
+        "no wider than that to each side; the run is complete; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--check", action="store_true", help="check the whole command line, say what was found, and send nothing"
+    )
+
+
+def _add_slaves(parser: Parser) -> None:
+    slaves = parser.add_argument_group("over slaves")
+    slaves.add_argument(
+        "-R", "--remotestart", metavar="HOSTS", dest="slaves",
+        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2'), or so "
+        "many pods of the cluster that kubectl uses (k8s:6)",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-r", "--runremote", dest="slaves", action="store_const", const="-r",
+        help="run over the slaves of JMeter's property remote_hosts, or without it over all of the inventory",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-G", "--globalproperty", metavar="NAME=VALUE", dest="extra", action="append", default=[],
+        help="set a property of JMeter, or all of a FILE, on the slaves too; the plan's reach them by -J, as totals",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    slaves.add_argument("--image", metavar="IMAGE", help="the kit's image for pods (default: framestorm:VERSION)")
+    slaves.add_argument(
+        "--continue-without", dest="without_faulty", action="store_true", help="leave out slaves that cannot take part"
+    )
+    slaves.add_argument(
+        "--continue-on-loss", action="store_true", help="let the others go on when a slave is lost during the run"
+    )
+    slaves.add_argument(
+        "--split-csv", action="store_true",
+        help="divide the rows of CSV data sets, and of rows=, among the slaves (default: each slave sends all rows)",
+    )  # fmt: skip
+    slaves.add_argument(
+        "--whole-plan", action="store_true",
+        help="let each slave run the users and rates of the whole plan, as JMeter does, instead of its part",
+    )  # fmt: skip
+
+
+def _run_options(options: argparse.Namespace, words: Sequence[str]) -> RunOptions:
+    plan_options.complete(options)
+    # JMeter takes a word without a value as the name of a file.
+    extra = [word if "=" in word else Path(word) for word in options.extra]
+    if options.slaves == "-r":
+        options.slaves = options.given.get("remote_hosts") or "slaves"
+    options.scrape = tuple(options.scrape)
+    options.stop_if, options.stop_when = tuple(options.stop_if), tuple(options.stop_when)
+    options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
+    return RunOptions.of(**vars(options), command=("./run.sh", *words))
