@@ -64,7 +64,9 @@ def read_asked(record: Record, first_s: float) -> Asked | None:
     own = [load for load in record.loads if not load.is_aside]
     loads = [load for load in own if load.is_open]
     if loads:
-        groups = () if len(loads) == sum(not load.is_timer for load in record.loads) else loads
+        is_all = len(loads) == sum(not load.is_timer for load in record.loads)
+        # A user who is a process does not know its thread; the kit's plans of such users have one group of them.
+        groups = () if is_all or record.has_users else loads
         names = tuple(load.name for load in groups)
         return Asked(_together(loads, first_s), _sum(load.limit for load in loads), groups=names)
     timers = [load for load in own if load.is_timer and load.model == "arrivals"]

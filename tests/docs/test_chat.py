@@ -89,3 +89,6 @@ def test_requests_at_a_rate(run_sh: RunSh) -> None:
     assert (summary["goodput"]["good"], summary["missing"], summary["verdict"]["word"]) == (16, [], "pass")
     (reached,) = summary["reached"]
     assert (reached["name"], reached["sent"]) == ("arrivals", 16)
+    # Its users are processes: their samples name no thread group, and are those of the schedule all the same.
+    assert summary["facts"]["rates"]["sent_per_s"] is not None
+    assert [each["state"] for each in summary["criteria"] if each["metric"] == "overload"] == ["passed"]
