@@ -27,18 +27,24 @@ const (
 // Handler turns a request's body into its answer; an error is bad input.
 type Handler func(ctx context.Context, body []byte) ([]byte, error)
 
+// Route is a path that has a handler of its own.
+type Route struct {
+	Pattern string // as http.ServeMux has it
+	Handler http.Handler
+}
+
 var errTimeout = errors.New("exec_timeout has passed")
 
-// Main runs the function as its argument says.
-func Main(h Handler) {
+// Main runs the function as its argument says; kept alive, it has these routes too.
+func Main(h Handler, routes ...Route) {
 	var err error
 	switch words := os.Args[1:]; {
 	case len(words) == 1 && words[0] == "fork":
 		err = fork(h)
 	case len(words) == 1 && words[0] == "serve":
-		err = serve(h, os.Getenv("port"))
+		err = serve(h, os.Getenv("port"), routes)
 	case len(words) == 2 && words[0] == "serve":
-		err = serve(h, words[1])
+		err = serve(h, words[1], routes)
 	default:
 		fmt.Fprintf(os.Stderr, usage, os.Args[0])
 		os.Exit(2)
@@ -63,8 +69,8 @@ func fork(h Handler) error {
 	return err
 }
 
-// serve answers HTTP on a port (8080 if it is not said) until SIGTERM, then finishes what is under way.
-func serve(h Handler, portText string) error {
+// serve answers HTTP, also HTTP/2 without TLS, on a port (8080 if it is not said) until SIGTERM, then finishes what is under way.
+func serve(h Handler, portText string, routes []Route) error {
 	port, err := number("port", portText, 8080)
 	if err != nil {
 		return err
@@ -79,7 +85,7 @@ func serve(h Handler, portText string) error {
 			return fmt.Errorf("exec_timeout=%q: a duration such as 25s was expected", text)
 		}
 	}
-	handler := Mux(h, maxInflight, execTimeout)
+	handler := Mux(h, maxInflight, execTimeout, routes...)
 	if os.Getenv("tell_worker") != "" {
 		worker, err := os.Hostname()
 		if err != nil {
@@ -87,7 +93,11 @@ func serve(h Handler, portText string) error {
 		}
 		handler = telling(worker, handler)
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
+		Protocols:         protocols,
 		Addr:              net.JoinHostPort(os.Getenv("host"), strconv.Itoa(port)),
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -115,8 +125,11 @@ func telling(worker string, handler http.Handler) http.Handler {
 }
 
 // Mux serves health and the function; more requests at once than maxInflight (0: any number) get 429.
-func Mux(h Handler, maxInflight int, execTimeout time.Duration) http.Handler {
+func Mux(h Handler, maxInflight int, execTimeout time.Duration, routes ...Route) http.Handler {
 	mux := http.NewServeMux()
+	for _, each := range routes {
+		mux.Handle(each.Pattern, each.Handler)
+	}
 	mux.HandleFunc("GET /_/health", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok")
 	})

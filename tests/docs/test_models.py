@@ -1,8 +1,13 @@
 """The commands of docs/models.md, run as the page shows them."""
 
 import json
+import socket
+import subprocess
 from pathlib import Path
 
+from framestorm import paths
+from framestorm.machine import wait_until
+from framestorm.probe import why_unreached
 from tests.docs.test_pages import shown
 from tests.model_server import serving_models
 from tests.runs import RunSh
@@ -58,6 +63,22 @@ def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path) -> None:
         assert len(sent) == 40
         summary = done.json("summary.json")
         assert (summary["label"], summary["missing"], summary["verdict"]["word"]) == ("request", [], "pass")
+
+
+def test_the_no_op_is_a_model(run_sh: RunSh) -> None:
+    serve, run = shown("models.md")[-2:]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    with subprocess.Popen(serve.replace("8081", port).split(), cwd=paths.ROOT) as noop:
+        try:
+            assert wait_until(lambda: why_unreached(f"127.0.0.1:{port}") is None, within_s=10)
+            words = run.replace("8081", port).replace("=1000", "=10")
+            rows = run_sh(words, "-Jexpect=$.outputs[0].data[0] == 0", "-Jramp_s=0", "-Jhold_s=1").rows("samples.csv")
+        finally:
+            noop.terminate()
+    assert len(rows) >= 10
+    assert {(row["ok"], row["model_version"]) for row in rows} == {("true", "1")}
 
 
 def test_what_is_no_address_of_a_model_is_refused_before_the_load(run_sh: RunSh) -> None:

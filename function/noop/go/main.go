@@ -1,4 +1,5 @@
-// Command noop answers every request by "ok": what is left is the time of the platform.
+// Command noop answers every request by "ok", and that to a model by an empty inference: what is left is the time of the
+// platform.
 package main
 
 import (
@@ -8,5 +9,5 @@ import (
 )
 
 func main() {
-	shell.Main(func(context.Context, []byte) ([]byte, error) { return []byte("ok"), nil })
+	shell.Main(func(context.Context, []byte) ([]byte, error) { return []byte("ok"), nil }, modelRoutes...)
 }
