@@ -78,6 +78,20 @@ def add_viewers(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_stop_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the options by which a load ends before its time."""
+    parser.add_argument(
+        "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
+        help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
+        "'errors > 10 %% over 20 s' (in 20 s together); may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stop-when", metavar="RULE", dest="stop_when", action="append", default=[],
+        help="end the load when it was long enough: 'p95 within 5 %%' ends it when the 95 %% interval of the p95 is "
+        "no wider than that to each side; the run is complete; may be repeated",
+    )  # fmt: skip
+
+
 class AddCriteria(argparse.Action):
     """Add a criterion to the list; `@FILE` adds the criteria of a file, one a line."""
 

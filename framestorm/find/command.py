@@ -1,10 +1,10 @@
-"""`./run.sh find`: the highest load of a plan within its objectives, by one run after the other."""
+"""`./run.sh find`: the highest load within objectives, or the smallest setting that is enough, by run after run."""
 
 import argparse
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,16 +13,19 @@ from framestorm import conductor, paths
 from framestorm.conductor import Interrupts
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import page
-from framestorm.find.objectives import criterion_of, needed_samples, probe_of, rung_of
+from framestorm.find.objectives import criterion_of, decided_of, needed_samples, probe_of, rung_of
+from framestorm.find.setting import PlatformSetting
 from framestorm.judge.ladder import Ladder
 from framestorm.judge.search import Search
+from framestorm.judge.smallest import SmallestSearch
 from framestorm.machine import now_ms
-from framestorm.model import files
+from framestorm.model import files, stop_rule
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.run import Record
-from framestorm.model.search import LoadRange, Probe, SearchRecord
-from framestorm.parser import Parser, add_viewers
+from framestorm.model.search import OF_TARGET, LoadRange, Probe, SearchRecord
+from framestorm.model.units import as_number
+from framestorm.parser import Parser, add_stop_rules, add_viewers
 from framestorm.plain import say
 from framestorm.report import build
 from framestorm.run import pieces
@@ -40,12 +43,12 @@ EXIT_STATUS = (
 )
 REFINED = 3.0  # times as long are the probes around the limit
 PROBE_S, LONGEST_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 600.0, 2.0, 60.0, 30
-OPTIONS = ("over", "objectives", "at_least", "probe_s", "drain_s", "folder", "resume")
+OPTIONS = ("over", "target", "objectives", "stop_if", "stop_when", "at_least", "probe_s", "drain_s", "folder", "resume")
 _OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)")
 
 
 def main(words: Sequence[str]) -> int:
-    """Find the highest load of a plan within its objectives."""
+    """Find the highest load of a plan within its objectives, or the smallest setting that is enough for a load."""
     options = _parsed(words)
     if options.resume is not None:
         folder = options.resume
@@ -65,6 +68,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="./run.sh find", description=main.__doc__, epilog=EXIT_STATUS)
     _add_options(parser)
     add_viewers(parser)
+    add_stop_rules(parser)
     add_plan_options(parser)
     slaves = parser.add_argument_group("over slaves")
     slaves.add_argument("-R", "--remotestart", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
@@ -78,8 +82,15 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only a search has."""
     parser.add_argument(
-        "--over", metavar="NAME=LOW..HIGH", help="the property to raise, and its range: rate_per_s=1..500, users=1..64"
-    )
+        "--over", metavar="NAME=LOW..HIGH",
+        help="the property to raise, and its range: rate_per_s=1..500, users=1..64; or, under a load that stays, a "
+        "setting of the function's platform, of which the smallest is found that is enough: target.replicas=1..8",
+    )  # fmt: skip
+    parser.add_argument(
+        "--target", metavar="NAME=VALUE", action="append", default=[],
+        help="with --over target.…: the function and its other settings, as in study.yml: function=noop, kind=knative; "
+        "may be repeated",
+    )  # fmt: skip
     parser.add_argument(
         "--slo", metavar="OBJECTIVE", dest="objectives", action="append", default=[],
         help="what has to hold: 'p95 < 500 ms', 'success >= 99.9 %%'; may be repeated (default: that the function "
@@ -116,6 +127,10 @@ def over_of(text: str | None, plan: Plan) -> LoadRange:
     name, low, high = match["name"], float(match["low"]), float(match["high"])
     if not 0 < low < high:
         raise UsageError(f"--over {text}: the range has to begin above 0, and to end above its beginning")
+    if name.startswith(OF_TARGET):
+        if not (low.is_integer() and high.is_integer()):
+            raise UsageError(f"--over {text}: a setting of the platform is sought in whole numbers")
+        return LoadRange(name, low, high, is_whole=True)
     plan.check(name, match["low"])
     plan.check(name, match["high"])
     return LoadRange(name, low, high, plan.settable[name].is_whole_number)
@@ -134,14 +149,24 @@ def search(
     """
     plan = plans.read(run.what.plan)
     over = over_of(own.over, plan)
+    if over.is_of_target and own.at_least is not None:
+        raise UsageError(f"--at-least {own.at_least:g} is for a load; with --over {over.name} end the range there")
+    if own.target and not over.is_of_target:
+        raise UsageError(f"--target {own.target[0]} is for a setting of the platform: --over target.replicas=1..8")
+    setting = PlatformSetting(over.name, own.target, run.what.site(run.where)) if over.is_of_target else None
+    if setting is not None and plan.url is not None and plan.url.name in run.what.given:
+        raise UsageError(f"-J{plan.url.name}= and --over {over.name}: the platform gives the address; leave it out")
     if over.name in run.what.given:
         raise UsageError(f"-J{over.name} and --over {own.over} set the same property: leave out -J{over.name}")
     if not 0 < own.probe_s <= LONGEST_S:
         raise UsageError(f"--probe-s {own.probe_s:g}: a probe takes more than 0 s, and at most {LONGEST_S:g} s")
     if own.drain_s < 0:
         raise UsageError(f"--drain-s {own.drain_s:g}: a pause is 0 s or longer")
-    run = replace(run, output=replace(run.output, criteria=tuple(criterion_of(each) for each in own.objectives)))
-    lengths = _Lengths(plan, over, own.objectives, own.probe_s, is_fixed="hold_s" in run.what.given)
+    stop_rule.parse_all(own.stop_if, own.stop_when)
+    criteria = tuple(criterion_of(each) for each in own.objectives)
+    rules = tuple(own.stop_if), tuple(own.stop_when)
+    run = replace(run, output=replace(run.output, criteria=criteria, stop_if=rules[0], stop_when=rules[1]))
+    lengths = _Lengths(plan, over, own.objectives, own.probe_s, run.what.given)
     if own.resume is not None:
         folder = own.resume.absolute()
         record = files.read(folder / FILE, SearchRecord)
@@ -151,43 +176,62 @@ def search(
         if folder.exists():
             raise UsageError(f"{folder} exists; choose a new folder with -o, or continue its search by --resume")
         record = SearchRecord(
-            over, list(own.objectives), paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least
+            over, list(own.objectives), paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least,
+            target=tuple(own.target),
+        )  # fmt: skip
+    if record.is_ladder and any(rules):
+        raise UsageError(
+            "--stop-if and --stop-when end probes by a criterion; a search for the capacity has none: --slo"
         )
     if record.is_ladder and "ramp_s" in plan.settable:
         # A ramp-up would be a part of each rate.
         run = replace(run, what=replace(run.what, given={"ramp_s": "0", **run.what.given}))
     # Before there is a folder: a wrong option of a run is refused here, and leaves nothing.
-    setup.ensure(pieces.of_run(run.what, run.where))
-    conductor.check(_probe_options(run, over, over.low, lengths.at(over.low), folder / "probe-checked"))
+    if setting is None:
+        setup.ensure(pieces.of_run(run.what, run.where))
+        conductor.check(_probe_options(run, over, over.low, lengths.at(over.low), folder / "probe-checked"))
+    else:
+        setup.ensure([*pieces.of_plan(plan, run.what.given), *setting.needs((over.low, over.high))])
     folder.mkdir(parents=True, exist_ok=True)
     files.write(folder / FILE, record, indent=1)
-    return _Loop(run, folder, record, lengths, own.drain_s, live_page).go()
+    if setting is not None:
+        setting.begin(folder)
+    try:
+        return _Loop(run, folder, record, lengths, own.drain_s, setting, live_page).go()
+    finally:
+        if setting is not None:
+            setting.close()
 
 
 class _Lengths:
     """How long probes are: until each objective has the samples that it needs; None: as the plan says."""
 
-    def __init__(self, plan: Plan, over: LoadRange, objectives: list[str], least_s: float, *, is_fixed: bool) -> None:
-        self._is_set = "hold_s" in plan.settable and not is_fixed
+    def __init__(
+        self, plan: Plan, over: LoadRange, objectives: list[str], least_s: float, given: Mapping[str, str]
+    ) -> None:
+        self._is_set = "hold_s" in plan.settable and "hold_s" not in given
         self._least_s = least_s
-        self._samples = needed_samples(objectives) if over.name.endswith("_per_s") else 0
+        # Of a load that stays.
+        of_plan = as_number({**plan.defaults, **given}.get("rate_per_s")) if over.is_of_target else None
+        self._per_s = float(of_plan) if of_plan else None
+        self._samples = needed_samples(objectives) if over.name.endswith("_per_s") or self._per_s else 0
         longest_s = self.at(over.low)
         if longest_s is not None and longest_s > LONGEST_S:
             raise UsageError(
-                f"the objectives need {self._samples:,} samples, which take {longest_s:,.0f} s at {over.low:g}/s, and "
-                f"a probe has at most {LONGEST_S:g} s: begin the range at {self._samples / LONGEST_S:.3g} or above, or "
-                "give a lower percentile"
+                f"the objectives need {self._samples:,} samples, which take {longest_s:,.0f} s at "
+                f"{self._per_s or over.low:g}/s, and a probe has at most {LONGEST_S:g} s: begin the range at "
+                f"{self._samples / LONGEST_S:.3g} or above, or give a lower percentile"
             )
 
     def at(self, load: float, times: float = 1.0) -> float | None:
         if not self._is_set:
             return None
-        return float(round(max(times * self._least_s, self._samples / load)))
+        return float(round(max(times * self._least_s, self._samples / (self._per_s or load))))
 
 
 def _probe_options(run: RunOptions, over: LoadRange, load: float, length_s: float | None, run_dir: Path) -> RunOptions:
     value = f"{load:.0f}" if over.is_whole else f"{load:g}"
-    given = {**run.what.given, over.name: value}
+    given = dict(run.what.given) if over.is_of_target else {**run.what.given, over.name: value}
     if length_s is not None:
         given["hold_s"] = f"{length_s:g}"
     return replace(run, what=replace(run.what, given=given), output=replace(run.output, run_dir=run_dir))
@@ -203,10 +247,11 @@ class _Loop:
         record: SearchRecord,
         lengths: _Lengths,
         drain_s: float,
+        setting: PlatformSetting | None,
         live_page: "LivePage | None",
     ) -> None:
         self._run, self._folder, self._record, self._lengths, self._drain_s = run, folder, record, lengths, drain_s
-        self._live_page = live_page
+        self._setting, self._live_page = setting, live_page
         self._interrupts = Interrupts()
 
     def go(self) -> int:
@@ -233,9 +278,11 @@ class _Loop:
         self._write()
         return show(self._folder)
 
-    def _search(self) -> Search | Ladder:
-        kind = Ladder if self._record.is_ladder else Search
-        return kind(self._record.over, self._record.probes)
+    def _search(self) -> Search | Ladder | SmallestSearch:
+        over, probes = self._record.over, self._record.probes
+        if over.is_of_target:
+            return SmallestSearch(over, probes)
+        return Ladder(over, probes) if self._record.is_ladder else Search(over, probes)
 
     def _write(self) -> None:
         files.write(self._folder / FILE, self._record, indent=1)
@@ -259,6 +306,8 @@ class _Loop:
         name = f"{self._folder.name} {run_dir.name} {page.amount(load, self._record.over)}"
         options = replace(options, output=replace(options.output, name=name))
         try:
+            if self._setting is not None:
+                options = replace(options, what=replace(options.what, platform=self._setting.bring_to(load)))
             conductor.run(options, self._interrupts, self._live_page)
         except FramestormError:
             if self._interrupts.count:
@@ -268,6 +317,8 @@ class _Loop:
         state = files.read(run_dir / "run.json", Record)
         if self._interrupts.count:
             return None
+        if state.state == "decided":
+            return decided_of(run_dir, load, length_s)
         if state.state != "complete":
             raise FramestormError(
                 f"the probe at {load:g} {state.state}: {state.reason}; "

@@ -72,7 +72,10 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
             "without --slo a search finds the rate that the function keeps up with, and this load comes by no "
             "schedule: give an objective, such as --slo 'p95 < 500 ms'"
         )
+    # A rule of --stop-if that did not end the load says nothing more.
+    of_rules = summary.run.stop_if
     judged = [each for each in summary.criteria if not summary.has_default_criteria or each.metric == OVERLOAD]
+    judged = [each for each in judged if each.text not in of_rules]
     rates = summary.facts.rates
     generator = _blame(summary, is_missed=any(each.state != "passed" for each in judged))
     if not generator and (open_ones := [each for each in judged if each.state == "unjudged"]):
@@ -89,6 +92,25 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
         rates.answered_per_s,
         rates.in_flight,
         generator,
+    )
+
+
+def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
+    """Return what a run says that a rule of --stop-if ended: it missed what the rule is about, and no more.
+
+    Its figures are of the part of a probe that was chosen by them.
+    """
+    summary = files.read(run_dir / "summary.json", Summary)
+    decision, rates = summary.run.decision, summary.facts.rates
+    rule, measured = (decision.text, decision.measured) if decision else ("", "")
+    return Probe(
+        load,
+        run_dir.name,
+        [Outcome(opposite(rule), is_met=False, measured=measured)],
+        length_s,
+        rates.asked_per_s,
+        in_flight=rates.in_flight,
+        generator=_blame(summary, is_missed=True),
     )
 
 

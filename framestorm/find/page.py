@@ -4,13 +4,14 @@ from pathlib import Path
 
 from framestorm.model import units
 from framestorm.model.files import write_text
-from framestorm.model.search import Highest, LoadRange, Probe, SearchRecord
+from framestorm.model.search import OF_TARGET, Highest, LoadRange, Probe, SearchRecord, Smallest
 from framestorm.report.document import render
 from framestorm.report.figure import BAD, MAIN, QUIET, Chart, axis_title, dots, line
 from framestorm.report.junit import Case, suite_xml
 from framestorm.stats.estimate import Estimate
 
 GOOD = "var(--good)"
+MAX_TICKS = 16  # of whole numbers, each with its own
 
 
 def amount(load: float, over: LoadRange) -> str:
@@ -19,6 +20,10 @@ def amount(load: float, over: LoadRange) -> str:
         return f"{load:g}/s"
     if over.name == "users":
         return units.plural(round(load), "user")
+    if over.name == f"{OF_TARGET}replicas":
+        return units.plural(round(load), "replica")
+    if over.is_of_target:
+        return f"{over.name.removeprefix(OF_TARGET)}={load:g}"
     return f"{over.name}={load:g}"
 
 
@@ -40,6 +45,8 @@ def _rate_of(probe: Probe) -> str:
 def is_shown(record: SearchRecord) -> bool:
     """Whether the load that --at-least asks for was shown to pass."""
     answer = record.answer
+    if isinstance(answer, Smallest):
+        return answer.word == "found"
     if answer is None or answer.highest is None:
         return False
     surely = answer.interval[0] if answer.interval else answer.highest
@@ -55,9 +62,11 @@ def sentence(record: SearchRecord) -> str:
     """Return the answer in a sentence or two."""
     answer, over = record.answer, record.over
     if answer is None:
-        passed = [each.load for each in record.probes if each.passed]
+        passed = [] if over.is_of_target else [each.load for each in record.probes if each.passed]
         best = f"; the highest that passed so far is {amount(max(passed), over)}" if passed else ""
         return f"The search is not over{best}. Continue it with --resume."
+    if isinstance(answer, Smallest):
+        return _sentence_of_smallest(answer, over)
     if answer.highest is None and answer.why:
         return f"No answer: already at {amount(over.low, over)}, {answer.why}. Use another machine for the load."
     if answer.highest is None:
@@ -87,6 +96,19 @@ def sentence(record: SearchRecord) -> str:
     return text
 
 
+def _sentence_of_smallest(answer: Smallest, over: LoadRange) -> str:
+    if answer.word == "not_known":
+        return f"No answer: {answer.why}. Use another machine for the load."
+    if answer.least is None:
+        return (
+            f"Above the range: with {amount(over.high, over)} it still misses '{answer.binding}'. End the range higher."
+        )
+    least = amount(answer.least, over)
+    if answer.last_fail is None:
+        return f"It needs no more than {least}, where the range begins."
+    return f"It needs {least}; with {amount(answer.last_fail, over)} it misses '{answer.binding}'."
+
+
 def _sentence_of_ladder(answer: Highest, capacity: Estimate, over: LoadRange) -> str:
     rate, low, high = map(units.rate, (capacity.value, capacity.low or 0.0, capacity.high or 0.0))
     if answer.word == "at_least":
@@ -109,6 +131,7 @@ def page_html(record: SearchRecord) -> str:
     """Render the page."""
     looks = {0: "pass", 3: "fail", 4: "partial"}
     words = {"found": "Found", "at_least": "At least", "below_range": "Below the range"}
+    words |= {"above_range": "Above the range", "not_known": "Not known"}
     return render(
         "find.html.j2",
         _charts(record),
@@ -123,7 +146,8 @@ def page_html(record: SearchRecord) -> str:
 def junit_xml(record: SearchRecord) -> str:
     """Return the verdict of a search as JUnit's XML."""
     text, answer = sentence(record), record.answer
-    asked = "the lowest load passes" if record.at_least is None else f"at least {amount(record.at_least, record.over)}"
+    asked = "the range is large enough" if record.over.is_of_target else "the lowest load passes"
+    asked = asked if record.at_least is None else f"at least {amount(record.at_least, record.over)}"
     cases = [
         Case("the search is complete", None if answer else ("partial", text)),
         Case(asked, None if is_shown(record) else ("failed", text), output=text),
@@ -135,22 +159,25 @@ def junit_xml(record: SearchRecord) -> str:
 
 def _charts(record: SearchRecord) -> list[Chart]:
     probes = sorted(record.probes, key=lambda each: each.load)
-    name = record.over.name
+    what = "setting" if record.over.is_of_target else "load"
+    most = max((each.load for each in probes), default=0.0)
+    whole = {"dtick": 1} if record.over.is_whole and most <= MAX_TICKS else {}
+    xaxis = axis_title(record.over.name.removeprefix(OF_TARGET)) | whole
     charts = []
     if known := [each for each in probes if each.answered_per_s is not None]:
         loads = [each.load for each in known]
         traces = [dots(loads, [each.answered_per_s for each in known], "answered", MAIN, size=8)]
         if all(each.asked_per_s is not None for each in known):
             traces.append(line(loads, [each.asked_per_s for each in known], "asked", QUIET, dash="dot"))
-        caption = "Answers without an error per second, at each load that was tried."
-        if record.answer is not None and (capacity := record.answer.capacity) is not None:
+        caption = f"Answers without an error per second, at each {what} that was tried."
+        if isinstance(record.answer, Highest) and (capacity := record.answer.capacity) is not None:
             lowest = known[0]
             slope = (lowest.answered_per_s or 0.0) / lowest.load
             ends = [lowest.load, capacity.value / slope, max(loads)]
             bounds = [min(slope * load, capacity.value) for load in ends]
             traces.append(line(ends, bounds, "bound", QUIET, dash="dot"))
             caption += " The bound rises as at the lowest load, where no request waits for another, up to the capacity."
-        charts.append(Chart("answered", "Answered rate", caption, traces, axis_title(name), axis_title("per second")))
+        charts.append(Chart("answered", "Answered rate", caption, traces, xaxis, axis_title("per second")))
     objectives = dict.fromkeys(o.objective for each in probes for o in each.outcomes if o.value is not None)
     for number, objective in enumerate(objectives):
         points = [(p.load, o) for p in probes for o in p.outcomes if o.objective == objective and o.value is not None]
@@ -158,8 +185,6 @@ def _charts(record: SearchRecord) -> list[Chart]:
         for is_met, label, colour in ((True, "met", GOOD), (False, "missed", BAD)):
             if of := [(x, o) for x, o in points if o.is_met == is_met]:
                 traces.append(dots([x for x, _ in of], [o.value for _, o in of], label, colour, size=8))
-        caption = "Each probe by its load; times are in ms, shares from 0 to 1."
-        charts.append(
-            Chart(f"objective-{number}", objective, caption, traces, axis_title(name), axis_title("measured"))
-        )
+        caption = f"Each probe by its {what}; times are in ms, shares from 0 to 1."
+        charts.append(Chart(f"objective-{number}", objective, caption, traces, xaxis, axis_title("measured")))
     return charts

@@ -1,4 +1,4 @@
-"""find.json: a search for the highest load within its objectives, as its page shows it."""
+"""find.json: a search for the highest load within its objectives, or the smallest setting, as its page shows it."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,13 +9,17 @@ from framestorm.stats.estimate import Estimate
 SearchState = Literal["searching", "stopped", "complete"]
 # found: between `highest` and `first_fail`; at_least: the range ended, or the load generator was the bottleneck.
 AnswerWord = Literal["found", "at_least", "below_range"]
+# not_known: the load generator was the bottleneck.
+SmallestWord = Literal["found", "above_range", "not_known"]
+OF_TARGET = "target."  # settings of the function's platform, as in study.yml
 
 
 @dataclass(frozen=True)
 class LoadRange:
     """The values of a property between which a load is sought; resolution: how close the answer has to be, as a share.
 
-    is_whole: only whole numbers are tried.
+    name: of a setting of the platform it begins with `target.`; the load then stays. is_whole: only whole numbers are
+        tried.
     """
 
     name: str
@@ -23,6 +27,11 @@ class LoadRange:
     high: float
     is_whole: bool = False
     resolution: float = 0.05
+
+    @property
+    def is_of_target(self) -> bool:
+        """Whether it is a setting of the function's platform, of which the smallest is sought that is enough."""
+        return self.name.startswith(OF_TARGET)
 
 
 @dataclass(frozen=True)
@@ -111,10 +120,26 @@ class Highest:
 
 
 @dataclass(frozen=True)
+class Smallest:
+    """The answer of a search over a setting of the platform.
+
+    least: the smallest value with which every objective was met; None if the largest of the range was too small.
+    last_fail: the largest below it that was too small; None if the range begins with `least`.
+    binding: the objective that it missed. why: why the answer is not known.
+    """
+
+    word: SmallestWord
+    least: float | None
+    last_fail: float | None
+    binding: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class SearchRecord:
     """The content of find.json; answer: None as long as it goes on.
 
-    at_least: what --at-least asks for; text: the answer in a sentence.
+    at_least: what --at-least asks for; text: the answer in a sentence. target: the words of --target.
     """
 
     over: LoadRange
@@ -124,10 +149,11 @@ class SearchRecord:
     started_ms: float
     state: SearchState = "searching"
     probes: list[Probe] = field(default_factory=list)
-    answer: Highest | None = None
+    answer: Highest | Smallest | None = None
     at_least: float | None = None
     ended_ms: float | None = None
     text: str = ""
+    target: tuple[str, ...] = ()
     format: int = field(default=FORMAT, kw_only=True)
 
     @property

@@ -9,7 +9,7 @@ from framestorm import __version__, paths
 from framestorm.errors import UsageError
 from framestorm.model import criteria, stop_rule
 from framestorm.model.scraped import scraped_criterion
-from framestorm.parser import Parser, add_viewers
+from framestorm.parser import Parser, add_stop_rules, add_viewers
 from framestorm.plain import visible
 from framestorm.run import plan_options, properties
 from framestorm.run.options import RunOptions
@@ -105,16 +105,7 @@ def _add_options(parser: Parser) -> None:
         help="read the target's own figures once a second, in Prometheus' format (http://host:9090/metrics), and show "
         "them; --fail-if 'queue_length max > 8' judges them; may be repeated",
     )  # fmt: skip
-    parser.add_argument(
-        "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
-        help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
-        "'errors > 10 %% over 20 s' (in 20 s together); may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--stop-when", metavar="RULE", dest="stop_when", action="append", default=[],
-        help="end the load when it was long enough: 'p95 within 5 %%' ends it when the 95 %% interval of the p95 is "
-        "no wider than that to each side; the run is complete; may be repeated",
-    )  # fmt: skip
+    add_stop_rules(parser)
     parser.add_argument(
         "--check", action="store_true", help="check the whole command line, say what was found, and send nothing"
     )

@@ -52,6 +52,18 @@ def test_openfaas(run_sh: RunSh, tmp_path: Path) -> None:
             assert "noop: 3 of 3 replicas ready" in output
 
 
+def test_how_many_replicas_a_load_needs(run_sh: RunSh) -> None:
+    """A replica takes one request at a time, and two users send 0.2 s ones: more often than not, both are under way."""
+    (command,) = (each for each in shown("finding-a-rate.md") if "--over target." in each)
+    done = run_sh(command, "--probe-s", "5", "--drain-s", "0.5", out="replicas")
+    record = done.json("find.json")
+    assert (record["answer"]["word"], record["answer"]["last_fail"]) == ("found", 1)
+    assert record["answer"]["least"] == 2
+    runs = {probe["load"]: done.json(f"{probe['run']}/run.json") for probe in record["probes"]}
+    assert {value: run["target"]["settings"]["replicas"] for value, run in runs.items()} == {1: "1", 2: "2"}
+    assert "It needs 2 replicas; with 1 replica it misses" in done.stdout
+
+
 def test_any_function(run_sh: RunSh, noop: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "a key")
     (tmp_path / "scan.json").write_text('{"a": 1}')

@@ -96,6 +96,9 @@ def test_each_probe_is_told_while_it_goes_on(run_sh: RunSh, one_at_a_time: str, 
         (["--over", "rate_per_s=1..5", "--slo", "p99.9 < 1 s"], "need 5,000 samples"),
         (["--over", "rate_per_s=1..5", "--slo", "quick"], "--slo"),
         (["--over", "rate_per_s=1..5", "-Jrate_per_s=3"], "set the same property"),
+        (["--over", "rate_per_s=1..5", "--stop-if", "quick"], "--stop-if"),
+        (["--over", "target.replicas=1..4", "--target", "function=noop"], "-Jurl= and --over target.replicas"),
+        (["--over", "rate_per_s=1..5", "--target", "function=noop"], "--target function=noop is for a setting"),
     ],
 )
 def test_what_cannot_be_sought_is_refused_before_anything_is_sent(run_sh: RunSh, words: list[str], why: str) -> None:

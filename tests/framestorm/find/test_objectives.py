@@ -1,5 +1,6 @@
 """Objectives of a search as criteria of its runs, and what a run says of them."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,11 @@ import numpy as np
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
-from framestorm.find.objectives import KEEPS_UP, criterion_of, needed_samples, opposite, probe_of, rung_of
+from framestorm.find.objectives import KEEPS_UP, criterion_of, decided_of, needed_samples, opposite, probe_of, rung_of
 from framestorm.model import criteria, files
 from framestorm.model.judgement import JudgedState, Judgement
 from framestorm.model.overload import Overload, Rates
-from framestorm.model.run import Record, Target
+from framestorm.model.run import Decision, Record, Target
 from framestorm.model.summary import Facts, Machine
 from tests.framestorm.conftest import summary_of
 
@@ -63,6 +64,23 @@ def test_each_criterion_is_an_outcome(tmp_path: Path) -> None:
     assert [each.objective for each in probe.outcomes] == ["p95 < 1 s", KEEPS_UP]
     assert probe.passed
     assert (probe.load, probe.answered_per_s, probe.length_s) == (20, 19.9, 5)
+
+
+def test_a_rule_that_did_not_end_the_load_says_nothing(tmp_path: Path) -> None:
+    rule = "errors > 10 % over 20 s"
+    of_rule = replace(judged("errors > 10 %", "passed", None), text=rule)
+    probe = probed(tmp_path, judged("p95 >= 1 s", "passed"), of_rule, run=Record(stop_if=(rule,)))
+    assert [each.objective for each in probe.outcomes] == ["p95 < 1 s"]
+
+
+def test_a_probe_that_a_rule_ended_has_missed_whatever_its_figures_say(tmp_path: Path) -> None:
+    """Its p95 has no margin: it is of a part that was chosen, and no crossing is fitted to it."""
+    decision = Decision("--stop-if", "errors > 10 % over 20 s", 0.0, "30 %", "frame", 30.0)
+    run = Record(state="decided", decision=decision, stop_if=(decision.text,))
+    files.write(tmp_path / "summary.json", summary_of(100, criteria=[judged("p95 >= 1 s", "passed")], run=run))
+    probe = decided_of(tmp_path, 40, 20)
+    assert (probe.passed, probe.margin, probe.is_sure) == (False, None, True)
+    assert [(each.objective, each.measured) for each in probe.outcomes] == [("errors <= 10 % over 20 s", "30 %")]
 
 
 def test_answers_5_percent_short_of_the_requests_are_an_overload(tmp_path: Path) -> None:

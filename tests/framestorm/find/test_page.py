@@ -1,0 +1,43 @@
+"""The page and the verdict of a search over a setting of the platform."""
+
+from pathlib import Path
+
+import pytest
+
+from framestorm.find import page
+from framestorm.model import files
+from framestorm.model.search import LoadRange, Outcome, Probe, SearchRecord, Smallest
+
+REPLICAS = LoadRange("target.replicas", 1, 8, is_whole=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "status"),
+    [
+        (Smallest("found", 3, 2, "p95 < 1 s"), "It needs 3 replicas; with 2 replicas it misses 'p95 < 1 s'.", 0),
+        (Smallest("found", 1, None), "It needs no more than 1 replica, where the range begins.", 0),
+        (
+            Smallest("above_range", None, 8, "p95 < 1 s"),
+            "Above the range: with 8 replicas it still misses 'p95 < 1 s'. ",
+            3,
+        ),
+        (Smallest("not_known", None, 1, why="vm was saturated"), "No answer: vm was saturated. ", 3),
+        (None, "The search is not over. Continue it with --resume.", 4),
+    ],
+)
+def test_an_answer_in_words(tmp_path: Path, answer: Smallest | None, text: str, status: int) -> None:
+    probes = [
+        Probe(2, "probe-01", [Outcome("p95 < 1 s", is_met=False, measured="2 s", value=2000.0)], answered_per_s=8)
+    ]
+    record = SearchRecord(
+        REPLICAS, ["p95 < 1 s"], "jmx/request-rate.jmx", (), 0.0, probes=probes, answer=answer,
+        target=("function=sleep",),
+    )  # fmt: skip
+    files.write(tmp_path / "find.json", record)
+    assert files.read(tmp_path / "find.json", SearchRecord) == record
+    assert page.sentence(record).startswith(text)
+    assert page.exit_status(record) == status
+    page.write(tmp_path, record)
+    shown = (tmp_path / "index.html").read_text()
+    assert "How much does it need?" in shown and "function=sleep" in shown and "2 replicas" in shown
+    assert ("<failure" in (tmp_path / "junit.xml").read_text()) == (status != 0)
