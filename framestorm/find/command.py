@@ -48,7 +48,7 @@ _OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\
 
 
 def main(words: Sequence[str]) -> int:
-    """Find the highest load of a plan within its objectives, or the smallest setting that is enough for a load."""
+    """Find the highest load within objectives, or the smallest setting of a platform."""
     options = _parsed(words)
     if options.resume is not None:
         folder = options.resume

@@ -17,7 +17,9 @@ class Verb(NamedTuple):
 
 VERBS = {
     "": Verb("framestorm.verbs.run", "Run a plan and report on it."),
-    "find": Verb("framestorm.find.command", "Find the highest load of a plan within its objectives."),
+    "find": Verb(
+        "framestorm.find.command", "Find the highest load within objectives, or the smallest setting of a platform."
+    ),
     "audit": Verb(
         "framestorm.audit.command",
         "Find out whether a function caches answers, and is as accurate under load as alone.",
