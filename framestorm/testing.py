@@ -102,7 +102,7 @@ def _set_up() -> None:
     )
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR, setup.CHAT_VENV]
-    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, *kubernetes.CLUSTER_PIECES]
+    pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, setup.KSERVE_VENV, *kubernetes.CLUSTER_PIECES]
     pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
     sources = golang.sources(GO_MODULES)
     if os.geteuid() != 0:

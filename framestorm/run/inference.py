@@ -73,8 +73,7 @@ def curl_command(url: str, headers: Sequence[str], *, is_binary: bool = False) -
     contents = [_packed(each["datatype"], each.pop("data")) for each in inputs]
     for each, content in zip(inputs, contents, strict=True):
         each["parameters"] = {"binary_data_size": len(content)}
-    # KServe 0.21 answers a binary request without an id with status 500.
-    described = json.dumps({"id": "1", "inputs": inputs}).encode()
+    described = json.dumps({"inputs": inputs}).encode()
     own = (f"Inference-Header-Content-Length: {len(described)}", "Content-Type: application/octet-stream")
     words += ["-X", "POST", *(word for header in own for word in ("-H", header))]
     return shlex.join([*words, f"{model}/infer"]), b"".join([described, *contents])

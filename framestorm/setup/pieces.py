@@ -293,6 +293,12 @@ SBOM_VENV = _venv(
     "sbom", "tool that lists Python packages", paths.ROOT / "framestorm/setup/sbom-requirements.txt", _COMPILED_LATER
 )
 TEST_VENV = _venv("test", "Python environment of the tests", paths.ROOT / "tests/requirements.txt", _COMPILED_LATER)
+KSERVE_VENV = _venv(
+    "kserve",
+    "Python environment of KServe's model server",
+    paths.ROOT / "tests/kserve-requirements.txt",
+    _COMPILED_LATER,
+)
 
 # What each run and report needs; plans and platforms name what they need besides.
 FOR_A_RUN = (JAVA, JMETER, ADDITIONS)
