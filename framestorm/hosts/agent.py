@@ -13,22 +13,21 @@ import fcntl
 import json
 import os
 import pwd
-import re
 import select
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 from framestorm import client_server, probe
 from framestorm.hosts import messages, server
 from framestorm.hosts.fence import Fence
+from framestorm.hosts.followed import FollowedFiles
 from framestorm.hosts.messages import CannotError
 from framestorm.hosts.server import PLAN, Server
 
@@ -38,9 +37,6 @@ BEAT_S = 1.0
 SILENCE_S = 12.0
 END_WITHIN_S = 10.0
 DISK_AT_LEAST_BYTES = 1 << 20
-# Sent of the followed files before the next look at orders: over a slow network that may take long.
-CHUNKS_AT_A_TIME = 8
-END_TAG_BYTES = 64  # more than a result tree's end tag and the space around it
 PR_SET_PDEATHSIG = 1
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 LOCK = Path("/run/framestorm.lock")
@@ -63,8 +59,7 @@ class Agent:
         self.client_watch: client_server.Heartbeat | None = None
         self.stopped_clients: set[int] = set()
         self.fence: Fence | None = None
-        self.follow: dict[str, Path] = {}
-        self.followed: dict[str, BinaryIO] = {}
+        self.followed = FollowedFiles({})
         self.before = probe.Usage(0, 0, 0, 0, 0, 0)
 
     @property
@@ -167,7 +162,7 @@ class Agent:
         run_dir = self._opened_dir()
         self.running = self.watching = True
         # A path that is absolute stays as it is.
-        self.follow = {name: run_dir / path for name, path in order.follow.items()}
+        self.followed = FollowedFiles({name: run_dir / path for name, path in order.follow.items()})
         if order.command:
             self._start_controller(order.command, run_dir)
         else:
@@ -204,7 +199,7 @@ class Agent:
         self.become_idle()
         while self._send_growth():
             pass
-        answer(messages.Done({name: probe.count_lines(file) for name, file in self.followed.items()}))
+        answer(messages.Done(self.followed.count_lines()))
 
     def leave(self) -> None:
         """Go, and leave nothing here: the conductor has all. Without this order the files stay for the next run."""
@@ -267,6 +262,7 @@ class Agent:
                 answer(messages.Failed(str(error) if isinstance(error, CannotError) else repr(error)))
         finally:
             self.become_idle()
+            self.followed.close()
 
     @contextlib.contextmanager
     def _as_account(self) -> Iterator[None]:
@@ -360,26 +356,10 @@ class Agent:
 
     def _send_growth(self) -> bool:
         """Send what has been added to each followed file since the last time; whether there may be more."""
-        may_be_more = False
-        for name, path in self.follow.items():
-            if name not in self.followed:
-                try:
-                    # Held open: a restart of the server, also the one that makes it idle, puts its log aside.
-                    with self._as_account():
-                        self.followed[name] = _opened(path)
-                except FileNotFoundError:
-                    continue
-            file = self.followed[name]
-            for _ in range(CHUNKS_AT_A_TIME):
-                is_over = self.controller is None or self.controller.poll() is not None
-                stays = os.fstat(file.fileno()).st_size if is_over else _without_end_tag(file)
-                data = file.read(max(0, min(stays - file.tell(), messages.PIECE_BYTES)))
-                if not data:
-                    break
-                answer(messages.Chunk(name, base64.b64encode(data).decode()))
-            else:
-                may_be_more = True
-        return may_be_more
+        if self.followed.are_missing:
+            with self._as_account():
+                self.followed.open()
+        return self.followed.send_growth(answer, lambda: self.controller is None or self.controller.poll() is not None)
 
     def _beat(self) -> None:
         """Answer with the state of things; this being there at all is half of the message."""
@@ -416,26 +396,6 @@ class Agent:
             raise CannotError(
                 f"the disk of {self.host.runs} is full: its users cannot write down what they send; make room"
             )
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Return a file opened for reading; no link is followed, and what would block, such as a pipe, is refused."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise CannotError(f"{path} is not a file")
-    return os.fdopen(descriptor, "rb", buffering=0)  # what was read ahead could be taken back
-
-
-def _without_end_tag(file: BinaryIO) -> int:
-    """Return the bytes of a result tree that stay as they are.
-
-    JMeter ends the tree when all slaves that have started are done. If another starts later, it takes the end back.
-    """
-    size = os.fstat(file.fileno()).st_size
-    tail = os.pread(file.fileno(), END_TAG_BYTES, max(0, size - END_TAG_BYTES))
-    end = re.search(rb"\s*</testResults>\s*\Z", tail)
-    return size - (len(tail) - end.start()) if end else size
 
 
 def _end_with_agent() -> None:

@@ -23,8 +23,9 @@ import psutil
 import pytest
 
 from framestorm import client_server, paths, probe
-from framestorm.hosts import agent, messages, server
+from framestorm.hosts import agent, followed, messages, server
 from framestorm.hosts.agent import Agent
+from framestorm.hosts.followed import FollowedFiles
 from framestorm.hosts.messages import (
     Beat,
     Begin,
@@ -104,9 +105,9 @@ def new_agent(answers: list[messages.Answer]) -> Iterator[Callable[..., Agent]]:
     yield make
     for each in agents:
         each.become_idle()
-        for file in (each.lock, *each.followed.values()):
-            if file is not None:
-                file.close()
+        each.followed.close()
+        if each.lock is not None:
+            each.lock.close()
 
 
 @pytest.fixture
@@ -249,7 +250,7 @@ def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Ag
         if os.geteuid() == 0:
             with pytest.raises(CannotError, match="cannot be written"):
                 taken_over.take(piece("data/plan", b"written"))
-        taken_over.follow = {"tree.xml": runs / "run7" / "tree.xml"}
+        taken_over.followed = FollowedFiles({"tree.xml": runs / "run7" / "tree.xml"})
         (elsewhere / "tree.xml").write_text("not of the run")
         with pytest.raises(OSError, match="symbolic links"):
             taken_over._send_growth()
@@ -259,7 +260,7 @@ def test_a_link_in_place_of_the_folder_leads_nowhere(new_agent: Callable[..., Ag
 
 def test_a_pipe_in_place_of_a_file_blocks_nobody(on_host: Agent, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tree.xml")
-    on_host.follow = {"tree.xml": tmp_path / "tree.xml"}
+    on_host.followed = FollowedFiles({"tree.xml": tmp_path / "tree.xml"})
     with pytest.raises(CannotError, match="is not a file"):
         on_host._send_growth()
 
@@ -276,9 +277,9 @@ def test_orders_are_heard_while_much_is_sent(
     monkeypatch.setattr(messages, "PIECE_BYTES", 10)
     content = bytes(range(200))
     (tmp_path / "tree.xml").write_bytes(content)
-    on_host.follow = {"tree.xml": tmp_path / "tree.xml"}
+    on_host.followed = FollowedFiles({"tree.xml": tmp_path / "tree.xml"})
     assert on_host._send_growth()
-    assert len(answers) == agent.CHUNKS_AT_A_TIME
+    assert len(answers) == followed.CHUNKS_AT_A_TIME
     while on_host._send_growth():
         pass
     assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == content
@@ -289,7 +290,7 @@ def test_the_end_of_a_result_tree_is_taken_back_when_another_slave_starts(
 ) -> None:
     tree = tmp_path / "tree.xml"
     tree.write_text("<testResults>\n<sample/>\n\n</testResults>\n")
-    on_host.follow = {"tree.xml": tree}
+    on_host.followed = FollowedFiles({"tree.xml": tree})
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as on_host.controller:
         on_host._send_growth()
         os.truncate(tree, len("<testResults>\n<sample/>\n"))
@@ -503,9 +504,8 @@ def test_an_agent_outlives_every_order_until_it_has_answered(
                 monkeypatch.setattr(sys, "stdin", stdin)
                 taken.serve()
             assert not taken.running
-            for file in (taken.lock, *taken.followed.values()):
-                if file is not None:
-                    file.close()
+            if taken.lock is not None:
+                taken.lock.close()
             if isinstance(taken.server, Unit) and taken.server._environment_fd is not None:
                 os.close(taken.server._environment_fd)
             if number == 200:
