@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 
 from framestorm.model import activation
-from framestorm.model.activation import Activation
+from framestorm.model.activation import Activation, ColdSplit
 from framestorm.model.summary import EndedReplica, FunctionSummary, NodeOutage, PlatformWarning
 from framestorm.results.replicas import READY
 
@@ -85,6 +85,10 @@ def _activations(rows: pl.DataFrame, samples: pl.LazyFrame) -> list[Activation]:
             completed.append(each)
             continue
         end_ms = pl.col("start_ms") + pl.col("rtt_ms")
-        answers = samples.filter("ok").select(end_ms.filter(end_ms >= each.asked_ms).min())
-        completed.append(replace(each, first_answer_ms=answers.collect().item()))
+        answers = samples.filter(pl.col("ok") & (end_ms >= each.asked_ms))
+        handler = pl.col("handler_ms") if "handler_ms" in samples.collect_schema().names() else pl.lit(None, pl.Float64)
+        first = answers.select(end_ms.alias("end_ms"), "start_ms", "rtt_ms", handler.alias("handler_ms"))
+        rows_of_first = first.bottom_k(1, by="end_ms").collect().rows()
+        end, *sample = rows_of_first[0] if rows_of_first else (None,)
+        completed.append(replace(each, first_answer_ms=end, split=ColdSplit.of(each, *sample) if sample else None))
     return completed

@@ -191,7 +191,7 @@ class Observation:
     def activations(self) -> list[Activation]:
         """Return the start of each replica that was seen."""
         function = self.workload.function
-        return [Activation(function, replica, **steps) for replica, steps in self._steps.items()]
+        return [Activation.of(function, replica, steps) for replica, steps in self._steps.items()]
 
     def _take(self, change: ObjectChange) -> None:
         with self._changed:

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
 from framestorm.model import units
-from framestorm.model.activation import Activation
+from framestorm.model.activation import Activation, ColdSplit
 from framestorm.model.files import read
 from framestorm.model.summary import SCHEMA_FILE, EndedReplica, NodeOutage, PlatformWarning, Summary, schema_text
 from framestorm.plain import visible
@@ -215,13 +215,17 @@ def test_key_figures_of_one_label_among_others_name_it(made: Path) -> None:
 def test_starts_of_replicas_have_their_times_and_ends_their_reason(made: Path) -> None:
     summary = load(made)
     begun_ms = float(summary.run.started_ms or 0)
-    start = Activation("face-blur", "echo-1", begun_ms + 500, begun_ms + 750, ready_ms=begun_ms + 1750)
+    split = ColdSplit(1300, queue_ms=100, start_ms=700, init_ms=450, handler_ms=40, rest_ms=10)
+    start = Activation("face-blur", "echo-1", begun_ms + 500, begun_ms + 750, ready_ms=begun_ms + 1750, split=split)
     killed = EndedReplica("echo-1", "OOMKilled", 137, at_s=3.0, failed=2)
     function = function_of(activations=[start], ended=[killed], lost=1)
     page = own_text(page_html(replace(summary, functions=[function])))
     table = page[page.index("Starts of replicas") : page.index("1 started.")]
     cells = re.findall(r"<td[^>]*>\s*(.*?)\s*</td>", table)
     assert [visible(each) for each in cells] == ["500\xa0ms", "250\xa0ms", units.NONE, "1.25\xa0s", units.NONE]
+    table = page[page.index("What the first answers waited for") : page.index("Queue: until")]
+    cells = [visible(each) for each in re.findall(r"<td[^>]*>\s*(.*?)\s*</td>", table)]
+    assert cells == ["1.30\xa0s", "100\xa0ms", "700\xa0ms", "450\xa0ms", "40\xa0ms", "10\xa0ms"]
     (sentence,) = machines.replicas(replace(summary, functions=[function]))
     assert "used more memory than its limit (OOMKilled, exit status 137)" in sentence
     assert sentence.endswith(f"2 {summary.unit}s in progress then failed.")

@@ -1,8 +1,9 @@
 """How replicas started and ended, beside the samples of that time."""
 
 import polars as pl
+import pytest
 
-from framestorm.model.activation import Activation
+from framestorm.model.activation import Activation, ColdSplit
 from framestorm.model.summary import EndedReplica, NodeOutage, PlatformWarning
 from framestorm.results.starts import with_starts_and_ends
 from tests.framestorm.conftest import function_of
@@ -38,9 +39,30 @@ def test_a_start_from_zero_has_its_first_answer_and_a_later_one_has_none() -> No
     answered = samples((1000, 200, True), (1500, 600, False), (1600, 1800, True), (1700, 1900, True))
     (function,) = with_starts_and_ends([function_of()], rows, answered, ORIGIN_MS)
     assert function.activations == [
-        Activation("face-blur", "r-1", 2000, ready_ms=3250, first_answer_ms=3400),
+        Activation(
+            "face-blur", "r-1", 2000, ready_ms=3250, first_answer_ms=3400,
+            split=ColdSplit(1800, queue_ms=400, start_ms=1250, init_ms=None, handler_ms=None, rest_ms=150),
+        ),
         Activation("face-blur", "r-2", 5000),
-    ]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sent_ms", "rtt_ms", "handler_ms", "split"),
+    [
+        (1900, 1500, 40, ColdSplit(1500, 100, 700, 450, 40, 210)),
+        # It was sent while the replica was started already.
+        (2300, 1100, None, ColdSplit(1100, 0, 400, 450, None, 250)),
+        # The cluster's clock is ahead: what would be after the answer is cut off.
+        (1900, 1200, 40, ColdSplit(1200, 100, 700, 400, 40, 0)),
+        (3200, 100, 40, None),
+    ],
+)
+def test_a_first_answer_is_split_into_what_it_waited_for(
+    sent_ms: float, rtt_ms: float, handler_ms: float | None, split: ColdSplit | None
+) -> None:
+    start = Activation("face-blur", "r-1", 2000, scheduled_ms=2100, started_ms=2700, ready_ms=3150)
+    assert ColdSplit.of(start, sent_ms, rtt_ms, handler_ms) == split
 
 
 def test_an_end_counts_the_samples_in_progress_that_failed() -> None:
