@@ -51,7 +51,7 @@ def measure_load(
     if asked is not None:
         due = asked.of(results.every, has_slaves=has_slaves)
         asked = asked.comparable(due)
-        if asked.groups or asked.labels:
+        if asked.groups or asked.labels or results.record.has_users:
             in_flight = series.in_flight(due, results.users.clear().lazy(), losses, origin_ms, noun(results.label), {})
     per_s = rates(due, in_flight, asked.per_s if asked else {})
     generator = blame(results.record, machines, stalls, span_ms)

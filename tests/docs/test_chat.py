@@ -90,5 +90,6 @@ def test_requests_at_a_rate(run_sh: RunSh) -> None:
     (reached,) = summary["reached"]
     assert (reached["name"], reached["sent"]) == ("arrivals", 16)
     # Its users are processes: their samples name no thread group, and are those of the schedule all the same.
-    assert summary["facts"]["rates"]["sent_per_s"] is not None
+    rates = summary["facts"]["rates"]
+    assert rates["sent_per_s"] is not None and 1 <= rates["in_flight"] <= 16
     assert [each["state"] for each in summary["criteria"] if each["metric"] == "overload"] == ["passed"]
