@@ -32,12 +32,12 @@ MADE_OF = (
 def _make(_piece: Piece) -> None:
     lifecycle.prepare()
     with docker.engine(), tempfile.TemporaryDirectory() as folder:
-        docker.import_system(base.ensure(base.archives()), BARE)
+        docker.ENGINE.import_system(base.ensure(base.archives()), BARE)
         (Path(folder) / "Dockerfile").write_text(_OUTSIDE)
-        docker.run("build", "--quiet", "--tag", BARE, folder)
+        docker.ENGINE.run("build", "--quiet", "--tag", BARE, folder)
         options = ("--network", "host", "--build-arg", f"BASE={BARE}", "--tag", IMAGE)
-        docker.run("build", "--quiet", *options, str(paths.ROOT))
-        docker.run("image", "prune", "--force")
+        docker.ENGINE.run("build", "--quiet", *options, str(paths.ROOT))
+        docker.ENGINE.run("image", "prune", "--force")
 
 
 # After the base image: a machine has one engine at a time.

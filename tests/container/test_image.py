@@ -38,11 +38,13 @@ READY_WITHIN_S = 90
 def start(name: str, *words: str, options: tuple[str, ...] = ()) -> str:
     """Start a container whose own files are read-only; returns its id."""
     command = ("run", "--detach", "--read-only", "--hostname", name, *SOURCES, *options, IMAGE, *words)
-    return docker.run(*command).split()[-1]
+    return docker.ENGINE.run(*command).split()[-1]
 
 
 def said(container: str) -> str:
-    return docker.run("logs", container)
+    """Return what a container has written to both of its outputs."""
+    command = ["docker", "logs", container]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def started(engine: None) -> Iterator[Callable[..., str]]:
 
         def begin(name: str, *words: str, options: tuple[str, ...] = ()) -> str:
             container = start(name, *words, options=options)
-            stack.callback(docker.run, "rm", "--force", "--volumes", container)
+            stack.callback(docker.ENGINE.run, "rm", "--force", "--volumes", container)
             return container
 
         yield begin
@@ -77,7 +79,7 @@ def slaves(started: Callable[..., str], tmp_path: Path) -> dict[str, str]:
     lines = []
     for name, container in containers.items():
         assert wait_until(lambda each=container: "Server listening" in said(each), READY_WITHIN_S), said(container)
-        address = docker.run("inspect", "--format", "{{.NetworkSettings.IPAddress}}", container).strip()
+        address = docker.ENGINE.run("inspect", "--format", "{{.NetworkSettings.IPAddress}}", container).strip()
         lines.append(f"{name} ansible_host={address}")
     (tmp_path / "inventory.ini").write_text(INVENTORY.format(slaves="\n".join(lines)))
     user = int(docker.USER.partition(":")[0])
@@ -111,11 +113,11 @@ def function() -> Iterator[StandIn]:
 
 
 def processes(container: str) -> list[str]:
-    return docker.run("exec", container, "ps", "-eo", "args").splitlines()
+    return docker.ENGINE.run("exec", container, "ps", "-eo", "args").splitlines()
 
 
 def status(container: str) -> int:
-    return int(docker.run("wait", container))
+    return int(docker.ENGINE.run("wait", container))
 
 
 def samples(folder: Path, label: str) -> dict[str, Any]:
@@ -135,8 +137,8 @@ def test_frames_are_sent_by_two_slaves(
     assert frames["ok"] == frames["n"] == len(function.received) > 0
     for container in slaves.values():
         assert not [line for line in processes(container) if "java" in line or "client" in line]
-        assert docker.run("exec", container, "ls", "/var/lib/framestorm/runs") == ""
-        assert "/opt" not in docker.run("diff", container)
+        assert docker.ENGINE.run("exec", container, "ls", "/var/lib/framestorm/runs") == ""
+        assert "/opt" not in docker.ENGINE.run("diff", container)
 
 
 def test_a_slave_that_is_killed_is_named(
@@ -146,7 +148,7 @@ def test_a_slave_that_is_killed_is_named(
     conductor = conduct("-t", "/plans/requests.jmx", f"-Jurl={url}", "-Jusers=4", "-Jhold_s=60")
     rows = (tmp_path / "out").glob
     assert wait_until(lambda: any(has_rows(path) for path in rows("*/samples.jtl")), READY_WITHIN_S), said(conductor)
-    docker.run("kill", slaves["slave2"])
+    docker.ENGINE.run("kill", slaves["slave2"])
     assert status(conductor) == 4, said(conductor)
     assert "slave2 was lost" in said(conductor) and "slave1 was lost" not in said(conductor)
     assert samples(tmp_path, "request")["n"] > 0
@@ -158,7 +160,7 @@ def test_sigterm_ends_a_run_gently_with_its_report(
     url = f"http://{HERE}:{function.server_port}/"
     conductor = conduct("-t", "/plans/requests.jmx", f"-Jurl={url}", "-Jusers=4", "-Jhold_s=300")
     assert wait_until(lambda: function.received, READY_WITHIN_S), said(conductor)
-    docker.run("kill", "--signal", "TERM", conductor)
+    docker.ENGINE.run("kill", "--signal", "TERM", conductor)
     assert status(conductor) == 4, said(conductor)
     assert samples(tmp_path, "request")["n"] == len(function.received)
     for container in slaves.values():

@@ -27,7 +27,7 @@ def test_a_user_s_way_through_faas_cli(openfaas, deploy):
     assert openfaas("invoke", "noop", stdin="hello").stdout == "ok"
     gateway.scale("noop", 3)
     names = {replica["name"] for replica in gateway.wait_for_replicas("noop", 3)}
-    assert set(docker.run("ps", "--format", "{{.Names}}").split()) == names
+    assert set(docker.ENGINE.run("ps", "--format", "{{.Names}}").split()) == names
     gateway.scale("noop", 0)
     gateway.wait_for_replicas("noop", 0)
     assert post("noop").content == b"ok", "a request to no replica starts the first"
@@ -63,12 +63,12 @@ def test_limits_and_secret_reach_the_container(openfaas):
     gateway.call("POST", f"{GATEWAY_URL}/system/functions", limited)
     replica = gateway.wait_for_replicas("limited", 1)[0]["name"]
     limits = "{{.HostConfig.NanoCpus}} {{.HostConfig.Memory}} {{.HostConfig.ReadonlyRootfs}}"
-    assert docker.run("inspect", "--format", limits, replica).split() == ["500000000", str(64 << 20), "true"]
+    assert docker.ENGINE.run("inspect", "--format", limits, replica).split() == ["500000000", str(64 << 20), "true"]
     figures = get(f"{PROVIDER_URL}/metrics")
     for name, most in (("memory_bytes", 64 << 20), ("network_receive_bytes_total", 64 << 20)):
         figure = re.search(rf'replica_{name}\{{function="limited".*\}} (.*)', figures)
         assert figure is not None and 0 < float(figure.group(1)) < most
-    assert docker.run("cp", f"{replica}:/var/openfaas/secrets/token", "-").count("hush") == 1
+    assert docker.ENGINE.run("cp", f"{replica}:/var/openfaas/secrets/token", "-").count("hush") == 1
 
 
 def test_the_engine_of_another_checkout_is_not_used(openfaas, tmp_path, monkeypatch) -> None:
@@ -126,7 +126,7 @@ def build(openfaas, tmp_path_factory):
             shutil.copy2(source, context / file) if isinstance(source, Path) else (context / file).write_text(source)
             (context / file).chmod(0o755)
         (context / "Dockerfile").write_text(dockerfile)
-        docker.run("build", "--quiet", *LABEL, "--tag", f"stand-in/{name}", str(context))
+        docker.ENGINE.run("build", "--quiet", *LABEL, "--tag", f"stand-in/{name}", str(context))
 
     make("watchdog", "FROM scratch\nCOPY fwatchdog /fwatchdog\n", {"fwatchdog": BIN / "watchdog"})
     for name, (_, program, script) in STAND_INS.items():
@@ -141,7 +141,7 @@ def build(openfaas, tmp_path_factory):
         given += [f"JRE_IMAGE={docker.ALL}", "OF_WATCHDOG_IMAGE=stand-in/watchdog", *arguments]
         words = [word for argument in given for word in ("--build-arg", argument)]
         words += ["--file", str(folder / "function" / "images" / dockerfile), "--target", target]
-        docker.run("build", "--quiet", *LABEL, "--tag", image, *words, str(folder / "function"))
+        docker.ENGINE.run("build", "--quiet", *LABEL, "--tag", image, *words, str(folder / "function"))
 
     return run
 
@@ -154,7 +154,7 @@ def test_a_dockerfile_makes_what_the_stack_names(
     monkeypatch.setenv("OPENFAAS_PREFIX", "built")
     name += "-fork" if way == "fork" else ""
     build(f"built/{name}:0.1", arguments[0], way, *arguments[1:])
-    assert docker.run("inspect", "--format", "{{.Config.User}}", f"built/{name}:0.1").strip() == "10001:10001"
+    assert docker.ENGINE.run("inspect", "--format", "{{.Config.User}}", f"built/{name}:0.1").strip() == "10001:10001"
     deploy(name, *PACKAGES)
     if name.startswith("face-blur"):
         frame = send_frame(name)
@@ -168,7 +168,7 @@ def test_a_dockerfile_makes_what_the_stack_names(
 def test_a_dockerfile_with_of_watchdog_builds(build, name, arguments):
     """It is not run: the classic watchdog, which stands in, does not know these words."""
     build("built/of-watchdog", arguments[0], "of-watchdog", *arguments[1:])
-    words = docker.run(
+    words = docker.ENGINE.run(
         "inspect", "--format", "{{.Config.User}} {{json .Config.Env}} {{json .Config.Cmd}}", "built/of-watchdog"
     )
     assert words.startswith("10001:10001") and "fwatchdog" in words

@@ -11,10 +11,10 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.kubernetes import layout
 from framestorm.platform.kubernetes.layout import HOME, INSTANCE, LINK
 from framestorm.platform.openfaas import services
@@ -29,11 +29,11 @@ RUNC_LESS = HOME / "runc-less"
 # Sockets' paths may have at most 107 characters.
 RUN = Path("/run") / INSTANCE
 SOCKET = RUN / "docker.sock"
+ENGINE = DockerEngine(SOCKET, HOME / "docker-config")
 MODULES = Path("/lib/modules")
 MADE_MODULES = HOME / "made-lib-modules"
 NETWORK = "kind"
 PEER = "machine"  # the cluster's end of the link
-CALL_WITHIN_S = 600.0
 ENDS_WITHIN_S = 10.0
 NODE_PORTS = "30000:32767"
 # By number, as the kernel counts them from 0.
@@ -49,7 +49,7 @@ CAPABILITIES = (
 
 def is_running() -> bool:
     """Return whether the engine that this checkout started is there, and answers."""
-    return SOCKET.exists() and succeeds("info")
+    return SOCKET.exists() and ENGINE.succeeds("info")
 
 
 def start() -> None:
@@ -103,39 +103,6 @@ def stop() -> None:
         raise FramestormError(f"control groups {INSTANCE} below {CGROUPS} still have processes")
 
 
-def run(*arguments: str, stdin: IO[bytes] | None = None) -> str:
-    """Call docker and return its output."""
-    try:
-        done = subprocess.run(
-            ["docker", *arguments],
-            stdin=stdin or subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment(),
-            timeout=CALL_WITHIN_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise FramestormError(f"docker {arguments[0]} did not end within {CALL_WITHIN_S:.0f} s") from None
-    text = done.stdout.decode(errors="replace")
-    if done.returncode != 0:
-        tail = "\n".join(text.splitlines()[-12:])
-        raise FramestormError(f"docker {' '.join(arguments)} failed:\n{tail}")
-    return text
-
-
-def succeeds(*arguments: str) -> bool:
-    """Call docker and return whether it succeeds."""
-    command = ["docker", *arguments]
-    return subprocess.run(command, capture_output=True, env=environment(), check=False).returncode == 0
-
-
-def environment() -> dict[str, str]:
-    """Return the environment in which docker and kind find this engine, and keep no settings of the user's."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return {**kept, "DOCKER_HOST": f"unix://{SOCKET}", "DOCKER_CONFIG": str(HOME / "docker-config")}
-
-
 def _owner() -> str | None:
     """Return whose cluster this machine has; the kernel keeps it as the link's alias."""
     alias = Path("/sys/class/net", LINK, "ifalias")
@@ -156,9 +123,9 @@ def _join_networks() -> None:
     _call(*inside, "ip", "address", "add", f"{layout.CLUSTER_END}/{layout.LINK_PREFIX}", "dev", PEER)
     _call(*inside, "ip", "link", "set", PEER, "up")
     _call("ip", "link", "set", LINK, "up")
-    if not succeeds("network", "inspect", NETWORK):
+    if not ENGINE.succeeds("network", "inspect", NETWORK):
         # Before kind does, which would add IPv6.
-        run("network", "create", "--subnet", layout.NODES, NETWORK)
+        ENGINE.run("network", "create", "--subnet", layout.NODES, NETWORK)
     for network in (layout.NODES, layout.PODS, layout.SERVICES):
         _call("ip", "route", "replace", network, "via", layout.CLUSTER_END)
     # Docker lets nothing through to its networks but what is published.

@@ -126,12 +126,12 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
             _kind("load", "image-archive", str(archive), "--name", NAME)
         for node in nodes:
             for name, image_id in images.items():
-                engine.run("exec", node, *_IMAGES, "label", _full(name), f"{_ID}={image_id}")
+                engine.ENGINE.run("exec", node, *_IMAGES, "label", _full(name), f"{_ID}={image_id}")
 
 
 def _has(node: str, name: str, image_id: str) -> bool:
     wanted = f'name=={_full(name)},labels."{_ID}"=={image_id}'
-    return bool(engine.run("exec", node, *_IMAGES, "ls", "--quiet", wanted).strip())
+    return bool(engine.ENGINE.run("exec", node, *_IMAGES, "ls", "--quiet", wanted).strip())
 
 
 def _full(name: str) -> str:
@@ -140,7 +140,7 @@ def _full(name: str) -> str:
 
 
 def _nodes() -> list[str]:
-    return engine.run("ps", "--filter", f"label={_LABEL}={NAME}", "--format", "{{.Names}}").split()
+    return engine.ENGINE.run("ps", "--filter", f"label={_LABEL}={NAME}", "--format", "{{.Names}}").split()
 
 
 def _make(nodes: int) -> None:
@@ -164,7 +164,7 @@ def _make(nodes: int) -> None:
     _kind("create", "cluster", "--config", "-", "--kubeconfig", str(KUBECONFIG), stdin=json.dumps(config))
     KUBECONFIG.chmod(0o600)
     address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-    engine.lead_to(engine.run("inspect", "--format", address, CONTROL_PLANE).strip())
+    engine.lead_to(engine.ENGINE.run("inspect", "--format", address, CONTROL_PLANE).strip())
 
 
 def _install(cluster: Cluster) -> None:
@@ -233,7 +233,7 @@ def _delete() -> None:
 def _kind(*words: str, stdin: str = "") -> None:
     log = HOME / "kind.log"
     done = subprocess.run(
-        [KIND, *words], input=stdin, capture_output=True, text=True, env=engine.environment(), check=False
+        [KIND, *words], input=stdin, capture_output=True, text=True, env=engine.ENGINE.environment, check=False
     )
     log.write_text(done.stdout + done.stderr)
     if done.returncode:

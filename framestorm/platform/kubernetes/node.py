@@ -14,7 +14,8 @@ from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
 from framestorm.platform import images
 from framestorm.platform.images import Image
-from framestorm.platform.kubernetes import engine, layout, parts
+from framestorm.platform.kubernetes import layout, parts
+from framestorm.platform.kubernetes.engine import ENGINE
 from framestorm.platform.kubernetes.layout import BIN, HOME, KUBE, SOURCE
 from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas import parts as openfaas
@@ -202,12 +203,11 @@ def ensure_image() -> str:
         with path.open("rb") as content:
             recipe.update(hashlib.file_digest(content, "sha256").digest())
     name = f"{REPOSITORY}:{recipe.hexdigest()[:12]}"
-    if not engine.succeeds("image", "inspect", name):
+    if not ENGINE.succeeds("image", "inspect", name):
         _make_image(name, contents)
-        for former in set(engine.run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", REPOSITORY).split()) - {
-            name
-        }:
-            engine.succeeds("image", "rm", former)
+        of_node = ENGINE.run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", REPOSITORY).split()
+        for former in {*of_node} - {name}:
+            ENGINE.succeeds("image", "rm", former)
     return name
 
 
@@ -215,23 +215,23 @@ def _make_image(name: str, contents: list[Image]) -> None:
     """Put the programs and their images into the system of a node, as `kind build node-image` does."""
     system, builder = f"{REPOSITORY}-system:{os.getpid()}", "framestorm-node"
     images.write(contents, ARCHIVE)
-    engine.succeeds("rm", "--force", "--volumes", builder)
+    ENGINE.succeeds("rm", "--force", "--volumes", builder)
     try:
-        engine.run("import", str(ROOT), system)
-        engine.run("run", "--detach", "--name", builder, "--privileged", "--tmpfs", "/run", system, "sleep", "infinity")
-        engine.run("cp", str(KUBE), f"{builder}:/usr/bin/kube")
-        engine.run("exec", "--detach", builder, "containerd")
+        ENGINE.run("import", str(ROOT), system)
+        ENGINE.run("run", "--detach", "--name", builder, "--privileged", "--tmpfs", "/run", system, "sleep", "infinity")
+        ENGINE.run("cp", str(KUBE), f"{builder}:/usr/bin/kube")
+        ENGINE.run("exec", "--detach", builder, "containerd")
         ready = ("exec", builder, "ctr", "version")
-        if not wait_until(lambda: engine.succeeds(*ready), STARTS_WITHIN_S):
+        if not wait_until(lambda: ENGINE.succeeds(*ready), STARTS_WITHIN_S):
             raise FramestormError(f"containerd in the node's image did not answer within {STARTS_WITHIN_S} s")
         store = ("ctr", "--namespace", "k8s.io", "images", "import", "--all-platforms", "--no-unpack", "-")
         with ARCHIVE.open("rb") as archive:
-            engine.run("exec", "--interactive", builder, *store, stdin=archive)
-        engine.run("exec", builder, "pkill", "containerd")
-        engine.succeeds("exec", builder, "timeout", "10", "pidwait", "containerd")
+            ENGINE.run("exec", "--interactive", builder, *store, stdin=archive)
+        ENGINE.run("exec", builder, "pkill", "containerd")
+        ENGINE.succeeds("exec", builder, "timeout", "10", "pidwait", "containerd")
         changes = (f"ENTRYPOINT {json.dumps(BEGIN)}", "ENV container=docker")
-        engine.run("commit", *(f"--change={change}" for change in changes), builder, name)
+        ENGINE.run("commit", *(f"--change={change}" for change in changes), builder, name)
     finally:
-        engine.succeeds("rm", "--force", "--volumes", builder)
-        engine.succeeds("image", "rm", system)
+        ENGINE.succeeds("rm", "--force", "--volumes", builder)
+        ENGINE.succeeds("image", "rm", system)
         ARCHIVE.unlink(missing_ok=True)

@@ -65,8 +65,8 @@ def _bring(images: Sequence[str]) -> None:
 
 def load(images: Sequence[str]) -> None:
     """Put images of the machine's own engine on the nodes."""
-    ids = docker.run("image", "inspect", "--format", "{{.Id}}", *images).split()
-    kind.load(dict(zip(images, ids, strict=True)), lambda archive: docker.save(images, archive))
+    ids = docker.ENGINE.run("image", "inspect", "--format", "{{.Id}}", *images).split()
+    kind.load(dict(zip(images, ids, strict=True)), lambda archive: docker.ENGINE.save(images, archive))
 
 
 def _wait(cluster: Cluster, name: str) -> None:

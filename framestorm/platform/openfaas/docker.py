@@ -11,12 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.openfaas import parts, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
 from framestorm.platform.openfaas.parts import ImageStart, Places, catalogue
@@ -33,10 +34,12 @@ PID_FILE = HOME / "docker.pid"
 # For unix sockets, whose paths may have at most 107 characters.
 EXEC_ROOT = "/run/framestorm-docker"
 BRIDGE_ADDRESS = "198.19.255.1/24"
-CALL_WITHIN_S = 600.0
 # Held by the checkout that is about to start an engine.
 ENGINE_LOCK = Path("/run/framestorm-docker.lock")
 ENGINE_ENDS_WITHIN_S = 900.0
+
+# The machine's, or this kit's.
+ENGINE = DockerEngine()
 
 PREFIX = "framestorm"
 TAG = "0.1"
@@ -123,35 +126,12 @@ def stop_engine() -> None:
     if is_running():
         # The engine may already be removing one of them.
         with contextlib.suppress(FramestormError):
-            run("rm", "--force", *run("ps", "-aq", "--filter", f"label=framestorm.openfaas={INSTANCE}").split())
+            left = ENGINE.run("ps", "-aq", "--filter", f"label=framestorm.openfaas={INSTANCE}").split()
+            ENGINE.run("rm", "--force", *left)
     if (started := services.read(STATE)) is not None:
         services.end(started.services.values())
         subprocess.run(["ip", "link", "delete", "docker0"], capture_output=True, check=False)
         STATE.unlink()
-
-
-def run(*arguments: str) -> str:
-    """Call docker and return its output."""
-    try:
-        done = subprocess.run(
-            ["docker", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=CALL_WITHIN_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise FramestormError(f"docker {arguments[0]} did not end within {CALL_WITHIN_S:.0f} s") from None
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.splitlines()[-12:])
-        raise FramestormError(f"docker {' '.join(arguments)} failed:\n{tail}")
-    return done.stdout
-
-
-def succeeds(*arguments: str) -> bool:
-    """Call docker and return whether it succeeds."""
-    return subprocess.run(["docker", *arguments], capture_output=True, check=False).returncode == 0
 
 
 def make_images() -> None:
@@ -172,15 +152,15 @@ def make_images() -> None:
         _build(f"{PREFIX}/{name}:{TAG}", folder)
     shutil.rmtree(context)
     # Remove images whose names the new ones took over, and base images (2 GB each) of former recipes.
-    run("image", "prune", "--force", "--filter", f"label={LABEL}")
-    for former in set(run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", BASE).split()) - {base}:
-        succeeds("image", "rm", former)  # fails, as it should, if another image is built on it
+    ENGINE.run("image", "prune", "--force", "--filter", f"label={LABEL}")
+    for former in set(ENGINE.run("image", "ls", "--format", "{{.Repository}}:{{.Tag}}", BASE).split()) - {base}:
+        ENGINE.succeeds("image", "rm", former)  # fails, as it should, if another image is built on it
 
 
 def _ensure_base() -> str:
     """Return the tag of the base image; if its inputs have changed, the image is made first, which takes minutes."""
     recipe = hashlib.sha256(f"{PACKAGES} {LOCK.read_text()}".encode()).hexdigest()[:12]
-    if not succeeds("image", "inspect", f"{BASE}:{recipe}"):
+    if not ENGINE.succeeds("image", "inspect", f"{BASE}:{recipe}"):
         _make_base(f"{BASE}:{recipe}")
     return f"{BASE}:{recipe}"
 
@@ -207,7 +187,7 @@ BASE_IMAGE = Piece("docker-base", "base image of the functions", (LOCK, Path(__f
 
 
 def _build(tag: str, folder: Path) -> None:
-    run("build", "--quiet", "--network", "none", "--label", LABEL, "--tag", tag, str(folder))
+    ENGINE.run("build", "--quiet", "--network", "none", "--label", LABEL, "--tag", tag, str(folder))
 
 
 def _dockerfile(image: ImageStart) -> str:
@@ -249,18 +229,5 @@ def _make_base(tag: str) -> None:
     version = next(root.glob("usr/lib/python3.*")).name.removeprefix("python")
     target = ("--only-binary=:all:", "--python-version", version, "--target", root / "opt/framestorm/python")
     setup.pip_install(Path(sys.executable), LOCK, *target)
-    import_system(root, tag)
+    ENGINE.import_system(root, tag)
     shutil.rmtree(root)
-
-
-def save(images: Sequence[str], archive: Path) -> None:
-    """Write images into an archive."""
-    run("save", "--output", str(archive), *images)
-
-
-def import_system(root: Path, tag: str) -> None:
-    """Make an image of an unpacked system."""
-    with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as tar:
-        done = subprocess.run(["docker", "import", "-", tag], stdin=tar.stdout, capture_output=True, check=False)
-    if done.returncode or tar.returncode:
-        raise FramestormError(f"docker import failed: {done.stderr.decode(errors='replace').strip()}")

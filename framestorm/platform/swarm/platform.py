@@ -120,6 +120,6 @@ def balance(balancer: str, function: str, workers: int, image: str | None) -> st
 
 def down() -> list[str]:
     """Remove what `balance` made; returns its names."""
-    if shutil.which("docker") is None or not docker.succeeds("service", "ls"):
+    if shutil.which("docker") is None or not docker.ENGINE.succeeds("service", "ls"):
         return []
     return services.remove(OWNER)

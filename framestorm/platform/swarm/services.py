@@ -86,7 +86,7 @@ def manager() -> str:
     if shutil.which("docker") is None:
         raise FramestormError(f"this machine has no docker command; install Docker or its client alone, then {advice}")
     try:
-        swarm = json.loads(docker.run("info", "--format", "{{json .Swarm}}"))
+        swarm = json.loads(docker.ENGINE.run("info", "--format", "{{json .Swarm}}"))
     except FramestormError as error:
         raise FramestormError(f"docker reaches no engine: {str(error).splitlines()[-1]} Please {advice}") from None
     if not swarm.get("ControlAvailable"):
@@ -120,11 +120,11 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
             )
         is_there |= name == wanted.name and labels[VERSION] == wanted.version
     if is_there:
-        docker.run("service", "scale", "--detach", f"{wanted.name}={wanted.replicas}")
+        docker.ENGINE.run("service", "scale", "--detach", f"{wanted.name}={wanted.replicas}")
     else:
         remove(owner)
         if wanted.route == "dnsrr":
-            docker.run("network", "create", "--driver=overlay", f"--label={OWNER}={owner}", NETWORK)
+            docker.ENGINE.run("network", "create", "--driver=overlay", f"--label={OWNER}={owner}", NETWORK)
         _create(wanted.words(owner))
     _wait_until_running(wanted.name, wanted.replicas)
     if wanted.route in FRONTS:
@@ -137,7 +137,7 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
 
 def _create(words: Sequence[str]) -> None:
     # The image as the nodes have it: its digest is not asked of a registry, which may not know it.
-    docker.run("service", "create", "--detach", "--no-resolve-image", *words)
+    docker.ENGINE.run("service", "create", "--detach", "--no-resolve-image", *words)
 
 
 def _front(name: str) -> str:
@@ -152,8 +152,8 @@ def _front_words(wanted: SwarmService, owner: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "front.tar"
         images.write([images.Image((image,), {program: BIN / route}, (program,))], archive)
-        docker.run("load", "--quiet", "--input", str(archive))
-    node = docker.run("info", "--format", "{{.Swarm.NodeID}}").strip()
+        docker.ENGINE.load(archive)
+    node = docker.ENGINE.run("info", "--format", "{{.Swarm.NodeID}}").strip()
     labels = {OWNER: owner, FUNCTION: "", ROUTE: route, VERSION: wanted.version}
     words = ["--name", _front(wanted.name), *(f"--label={key}={value}" for key, value in labels.items())]
     words += [f"--constraint=node.id=={node}", f"--publish=published={PORTS[route]},target=8080,mode=host"]
@@ -172,7 +172,7 @@ def _published(name: str) -> list[str]:
 
 
 def _nodes() -> list[Object]:
-    return _inspected("node", docker.run("node", "ls", "--quiet").split())
+    return _inspected("node", docker.ENGINE.run("node", "ls", "--quiet").split())
 
 
 def _wait_until_running(name: str, replicas: int) -> None:
@@ -217,12 +217,12 @@ def made() -> list[Object]:
 
 
 def _made() -> list[Object]:
-    names = docker.run("service", "ls", "--quiet", "--filter", f"label={OWNER}").split()
+    names = docker.ENGINE.run("service", "ls", "--quiet", "--filter", f"label={OWNER}").split()
     return _inspected("service", names)
 
 
 def _inspected(kind: str, names: Sequence[str]) -> list[Object]:
-    found: list[Object] = json.loads(docker.run("inspect", "--type", kind, *names)) if names else []
+    found: list[Object] = json.loads(docker.ENGINE.run("inspect", "--type", kind, *names)) if names else []
     return found
 
 
@@ -230,7 +230,7 @@ def tasks(name: str) -> list[Object]:
     """Return the tasks of a service, those that ended too, as far as the swarm keeps them; the oldest first."""
 
     def ask() -> list[Object]:
-        return _inspected("task", docker.run("service", "ps", "--quiet", "--no-trunc", name).split())
+        return _inspected("task", docker.ENGINE.run("service", "ps", "--quiet", "--no-trunc", name).split())
 
     try:
         found = ask()
@@ -253,13 +253,13 @@ def remove(owner: str) -> list[str]:
     """Remove an owner's services and network, wait until they are gone, and return the services' names."""
     names = [each["Spec"]["Name"] for each in _made() if each["Spec"]["Labels"][OWNER] == owner]
     if names:
-        docker.run("service", "rm", *names)
+        docker.ENGINE.run("service", "rm", *names)
     label = ("--filter", f"label={OWNER}={owner}")
 
     def is_removed() -> bool:
         # A network is in use until the last task has let go of it.
-        networks = docker.run("network", "ls", "--quiet", *label).split()
-        return not networks or docker.succeeds("network", "rm", *networks)
+        networks = docker.ENGINE.run("network", "ls", "--quiet", *label).split()
+        return not networks or docker.ENGINE.succeeds("network", "rm", *networks)
 
     if not wait_until(is_removed, GOES_WITHIN_S, 0.5):
         raise FramestormError(f"the network {NETWORK} is still in use {GOES_WITHIN_S:.0f} s after its services")

@@ -1,0 +1,47 @@
+"""How an engine is called: a program on the path stands in for docker."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from framestorm.errors import FramestormError
+from framestorm.platform.docker_engine import DockerEngine
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A docker that warns, says what it was called with, and fails where it should."""
+    program = tmp_path / "docker"
+    program.write_text(
+        "#!/bin/sh\n"
+        'echo "WARNING: no swap limit support" >&2\n'
+        'printf \'{"host": "%s", "settings": "%s", "words": "%s"}\' "$DOCKER_HOST" "$DOCKER_CONFIG" "$*"\n'
+        '[ "$1" != fail ]\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_the_output_is_without_warnings() -> None:
+    assert json.loads(DockerEngine().run("info", "--format", "json"))["words"] == "info --format json"
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_an_error_ends_with_what_docker_says_of_it() -> None:
+    with pytest.raises(FramestormError) as error:
+        DockerEngine().run("fail", "now")
+    first, output, last = str(error.value).splitlines()
+    assert first == "docker fail now failed:" and output.startswith("{") and last.endswith("no swap limit support")
+    assert (DockerEngine().succeeds("fail"), DockerEngine().succeeds("info")) == (False, True)
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_an_engine_of_a_socket_has_settings_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", "/theirs")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://theirs:2375")
+    own = json.loads(DockerEngine(Path("/run/own.sock"), Path("/own")).run("ps"))
+    theirs = json.loads(DockerEngine().run("ps"))
+    assert (own["host"], own["settings"]) == ("unix:///run/own.sock", "/own")
+    assert (theirs["host"], theirs["settings"]) == ("tcp://theirs:2375", "/theirs")
