@@ -10,7 +10,7 @@ import pytest
 from framestorm.errors import FramestormError
 from framestorm.platform import registry
 from framestorm.platform.base import SettingError, Site
-from framestorm.platform.openfaas import docker
+from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.swarm import services
 from framestorm.platform.swarm.platform import SwarmSettings
 
@@ -45,14 +45,14 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[dict[str, Any]]], 
     """An engine with one service; its tasks can be set."""
 
     def has(tasks: list[dict[str, Any]]) -> None:
-        def run(*words: str) -> str:
+        def run(_: DockerEngine, *words: str) -> str:
             if words[0] == "inspect":
                 return json.dumps({"task": tasks, "service": [SERVICE], "node": NODES}[words[2]])
             if words[0] == "info":
                 return json.dumps({"ControlAvailable": True, "NodeAddr": "198.18.0.221"})
             return "an-id\n"
 
-        monkeypatch.setattr(docker, "run", run)
+        monkeypatch.setattr(DockerEngine, "run", run)
         monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
 
     return has
@@ -135,6 +135,8 @@ def test_an_engine_without_a_swarm_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(FramestormError, match="this machine has no docker command"):
         services.manager()
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
-    monkeypatch.setattr(docker, "run", lambda *_: json.dumps({"LocalNodeState": "inactive", "ControlAvailable": False}))
+    monkeypatch.setattr(
+        DockerEngine, "run", lambda *_: json.dumps({"LocalNodeState": "inactive", "ControlAvailable": False})
+    )
     with pytest.raises(FramestormError, match=r"no manager of a swarm \(its state: inactive\); run docker swarm init"):
         services.manager()
