@@ -1,12 +1,15 @@
 """index.html and junit.xml of a search, and its lines for the terminal, made of find.json and nothing else."""
 
+import re
 from pathlib import Path
 
 from framestorm.model import units
+from framestorm.model.criteria import CriteriaError, metric_name, parse
 from framestorm.model.files import write_text
+from framestorm.model.metric import metric
 from framestorm.model.search import OF_TARGET, Highest, LoadRange, Probe, SearchRecord, Smallest
 from framestorm.report.document import render
-from framestorm.report.figure import BAD, MAIN, QUIET, Chart, axis_title, dots, line
+from framestorm.report.figure import BAD, MAIN, QUIET, Chart, Lengths, axis_title, dots, line
 from framestorm.report.junit import Case, suite_xml
 from framestorm.stats.estimate import Estimate
 
@@ -181,10 +184,27 @@ def _charts(record: SearchRecord) -> list[Chart]:
     objectives = dict.fromkeys(o.objective for each in probes for o in each.outcomes if o.value is not None)
     for number, objective in enumerate(objectives):
         points = [(p.load, o) for p in probes for o in p.outcomes if o.objective == objective and o.value is not None]
+        measured, limit_ms = _time_of(objective) or ("measured", None)
+        axis = Lengths.plain() if limit_ms is None else Lengths.of([o.value for _, o in points], [limit_ms])
         traces = []
         for is_met, label, colour in ((True, "met", GOOD), (False, "missed", BAD)):
             if of := [(x, o) for x, o in points if o.is_met == is_met]:
-                traces.append(dots([x for x, _ in of], [o.value for _, o in of], label, colour, size=8))
-        caption = f"Each probe by its {what}; times are in ms, shares from 0 to 1."
-        charts.append(Chart(f"objective-{number}", objective, caption, traces, xaxis, axis_title("measured")))
+                traces.append(dots([x for x, _ in of], axis.y([o.value for _, o in of]), label, colour, size=8))
+        caption = f"Each probe by its {what}; shares are from 0 to 1."
+        if limit_ms is not None:
+            loads = [x for x, _ in points]
+            limit = axis.y([limit_ms, limit_ms])
+            traces.append(line([min(loads), max(loads)], limit, "objective", QUIET, dash="dot"))
+            caption = f"Each probe by its {what}."
+        charts.append(Chart(f"objective-{number}", objective, caption, traces, xaxis, axis.axis(measured)))
     return charts
+
+
+def _time_of(objective: str) -> tuple[str, float] | None:
+    """Return in words what an objective on a time measures, and its limit in ms; None for another objective."""
+    try:
+        criterion = parse(objective)
+        about = metric(metric_name(re.split("[<>]", objective)[0], criterion.label))
+    except CriteriaError:
+        return None
+    return (about.label, criterion.limit) if about.unit == "ms" else None

@@ -41,3 +41,23 @@ def test_an_answer_in_words(tmp_path: Path, answer: Smallest | None, text: str, 
     shown = (tmp_path / "index.html").read_text()
     assert "How much does it need?" in shown and "function=sleep" in shown and "2 replicas" in shown
     assert ("<failure" in (tmp_path / "junit.xml").read_text()) == (status != 0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "value", "axis", "drawn", "limit"),
+    [
+        ("p95 < 1 s", 2000.0, "p95 response time (s)", 2.0, 1.0),
+        ("ttft_ms p95 < 500 ms", 200.0, "p95 time to first token (ms)", 200.0, 500.0),
+        ("login itl_p99_ms p95 < 50", 20.0, "p95 inter-token latency, p99 (ms)", 20.0, 50.0),
+        ("success >= 99 %", 0.98, "measured", 0.98, None),
+        ("vllm:num_requests_waiting max < 8", 9.0, "measured", 9.0, None),
+    ],
+)
+def test_an_objective_on_a_time_is_drawn_with_its_limit(
+    objective: str, value: float, axis: str, drawn: float, limit: float | None
+) -> None:
+    probes = [Probe(load, "probe-01", [Outcome(objective, is_met=False, measured="", value=value)]) for load in (2, 4)]
+    (chart,) = page._charts(SearchRecord(REPLICAS, [objective], "jmx/chat-rate.jmx", (), 0.0, probes=probes))
+    assert chart.yaxis["title"]["text"] == axis
+    assert chart.traces[0]["y"] == [drawn, drawn]
+    assert [each["y"] for each in chart.traces if each["name"] == "objective"] == [[limit, limit]] * (limit is not None)
