@@ -13,6 +13,8 @@ description may end with facets, in square brackets and separated by semicolons:
     URL                            the address of the function under test
     grpc://host:port/model or grpcs://host:port/model
                                    that the address is one of a model, which is called by gRPC
+    JSONPath with or without a comparison
+                                   what an answer has to have, as client/expect.py reads it
     text or @file                  a text, or with @ the path of a file or folder: one that is set is relative to the
                                    folder that the run is started in, a default to the plan's
     form fields                    a multipart form, a field in each line: name=value, name=@file or name=<file; their
@@ -52,6 +54,7 @@ from dataclasses import dataclass
 from framestorm.errors import UsageError
 
 URL, VIDEO, FILE, FORM = "URL", "video file", "text or @file", "form fields"
+CONDITION = "JSONPath with or without a comparison"
 GRPC = "grpc://host:port/model or grpcs://host:port/model"
 AUTHORITIES = "certificate authorities"
 PROGRAM, SHELL = "program", "shell words"
@@ -67,11 +70,12 @@ _RANGE = re.compile(
 _CHOICE = re.compile(r"one of (?P<words>\S+(?:, \S+)*)")
 _STATUS = r"(?:[1-5xX][0-9xX]{2}|[1-5][0-9]{2}-[1-5][0-9]{2})"
 _STATUSES = re.compile(rf" *{_STATUS} *(?:, *{_STATUS} *)*")
+_CONDITION = re.compile(r"(\$(\.[A-Za-z_][\w-]*|\[-?[0-9]+\])+ *((==|!=) *\S.*|(>=|<=|>|<) *-?[0-9].*)?)?", re.DOTALL)
 _GRPC_MODEL = re.compile(r"grpcs?://[^/?#]+/[^/?#]+(/[^/?#]+)?/?")
 _REQUIRED = re.compile(r"required(?: unless (?P<name>\S+) is (?P<value>\S+))?")
 _OF_KIT = (
     VIDEO, FILE, FORM, SHELL, AUTHORITIES, FIGURES, STATUSES, LOAD, OBJECTIVES, FIELDS, TOTAL, EMBEDDED,
-    FILLED_IN, CONSTANT, GRPC,
+    FILLED_IN, CONSTANT, GRPC, CONDITION,
 )  # fmt: skip
 _WORDS = {"text", URL, PROGRAM, *_OF_KIT}
 KIT_FACET = re.compile(rf"\[(?:[^\[\]]*; *)?(?:{'|'.join(map(re.escape, _OF_KIT))})(?:;[^\[\]]*)?\]")
@@ -120,6 +124,8 @@ def _allows(facet: str, value: str) -> bool:
         return value in choice["words"].split(", ")
     if facet == FIELDS:
         return _is_object(value)
+    if facet == CONDITION:
+        return bool(_CONDITION.fullmatch(value))
     if facet == GRPC:
         return bool(_GRPC_MODEL.fullmatch(value))
     if facet == STATUSES:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from framestorm.load.reading import users_at_once
+from framestorm.model.facets import GRPC
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan
 from framestorm.probe import Limits
@@ -17,6 +18,8 @@ JMETER_BYTES = 450 * MIB
 HEAP_BASE_BYTES, HEAP_OF_THREAD_BYTES, HEAP_LEAST_BYTES = 256 * MIB, 512 * 2**10, GIB
 # A user by a fork, with its launcher: benchmarks/client_cost.py. What a program of one's own takes is not known.
 FORK_BYTES = 6 * MIB
+# Measured with infer.jmx, 20 users: 6.1 MB of each are its own, and gRPC has six threads in it.
+GRPC_FORK_BYTES, GRPC_TASKS = 7 * MIB, 6
 # Measured with face-blur.jmx, 85 users against 5: JMeter has two more threads and two pipes for each user, which is
 # its time-out, its launcher and itself. JMeter alone has 40 threads and 190 descriptors.
 TASKS, TASKS_OF_PROCESS = 60, 5
@@ -27,12 +30,14 @@ OPEN_FILES, OPEN_FILES_OF_THREAD = 250, 2
 class Demand:
     """What a run asks of one host.
 
-    threads: of JMeter, one for each user. processes: those users that are processes; process_bytes: memory of one.
+    threads: of JMeter, one for each user. processes: those users that are processes; process_bytes: memory of one;
+        process_tasks: threads and processes that one takes.
     """
 
     threads: int = 0
     processes: int = 0
     process_bytes: int = 0
+    process_tasks: int = TASKS_OF_PROCESS
 
     def of_each(self, slaves: int) -> "Demand":
         """Return the largest part that one of so many slaves gets."""
@@ -51,11 +56,10 @@ class Demand:
 def asked_of(plan: Plan, loads: Iterable[Load]) -> Demand:
     """Return what the loads of a plan ask for, but for users that are known only during the run."""
     threads = users_at_once(loads, is_serial=plan.is_serial)
-    return Demand(
-        threads,
-        threads if plan.has_users else 0,
-        FORK_BYTES if "client_server" in plan.filled_in else 0,
-    )
+    users = threads if plan.has_users else 0
+    if plan.url is not None and GRPC in plan.url.facets:
+        return Demand(threads, users, GRPC_FORK_BYTES, TASKS_OF_PROCESS + GRPC_TASKS)
+    return Demand(threads, users, FORK_BYTES if "client_server" in plan.filled_in else 0)
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def shortages(asked: Demand, limits: Limits) -> list[str]:
     """What the host has too little of, each with the figures and the remedy; empty if it can hold what is asked."""
     processes = asked.processes / max(asked.threads, 1)
     user_bytes = THREAD_BYTES + processes * asked.process_bytes
-    user_tasks = 1 + processes * TASKS_OF_PROCESS
+    user_tasks = 1 + processes * asked.process_tasks
     heap, tasks = "./run.sh deploy -e jmeter_server_heap=…", "kernel.pid_max, kernel.threads-max or pids.max"
     files = "raise the hard limit (ulimit -Hn; on a slave jmeter_server_open_files)"
     resources = (

@@ -51,7 +51,8 @@ def complete(
         if is_for_gui:  # it can be set in the GUI
             continue
         if each.is_required and each.is_needed(properties) and not properties.get(name):
-            example = f", for example -J{name}=http://gateway:8080/function/noop" if facets.URL in each.facets else ""
+            of_function = facets.URL in each.facets and facets.GRPC not in each.facets
+            example = f", for example -J{name}=http://gateway:8080/function/noop" if of_function else ""
             raise UsageError(f"{plan.path.name} needs -J{name}=…: {each.meaning}{example}")
     return properties
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import expect
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
@@ -224,6 +225,21 @@ def test_a_plan_is_read_and_written_as_jmeter_does(tmp_path: Path) -> None:
             plans.read(path)
     path.write_text(f"\n \n{PLAN}")
     assert plans.read(path).name == "orders"
+
+
+def test_a_model_and_what_is_expected_of_it_are_checked() -> None:
+    plan = plans.read(paths.JMX / "infer.jmx")
+    for value in ("grpc://h:1/iris", "grpcs://[::1]:1/iris/2", "grpc://h/a%20b/"):
+        plan.check("url", value)
+    for value in ("http://h:1/iris", "grpc://h:1", "grpc://h:1/", "grpc://h:1/a/b/c", "grpc://h:1/a?b=c"):
+        with pytest.raises(UsageError, match="url must be grpc://host:port/model or grpcs://host:port/model"):
+            plan.check("url", value)
+    for value in ("$.outputs[0].data", "$.outputs[-1].data[0] >= -0.5", "$.model_version == two words"):
+        plan.check("expect", value)
+        expect.parse(value)
+    for value in ("x > 1", "$", "$..a", "$.a >", "$.a > cat", "$.a[*]"):
+        with pytest.raises(UsageError, match="expect must be JSONPath"):
+            plan.check("expect", value)
 
 
 @pytest.mark.parametrize("wrong", ["{", "[1]", "temperature=0", "3", "[" * 100_000])

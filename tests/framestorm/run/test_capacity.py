@@ -28,6 +28,7 @@ FORKS = Demand(1_000, 1_000, 6 * MIB)
         ("face-blur", {"users": "300"}, Demand(300, 300, 6 * MIB)),
         ("video-per-user", {"users": "7"}, Demand(7, 7, 6 * MIB)),
         ("process", {"users": "300"}, Demand(300, 300)),
+        ("infer", {"users": "300"}, Demand(300, 300, 7 * MIB, 11)),
         ("request-rate", {"concurrency_limit": "40"}, Demand(40)),
         ("requests", {"users": "many"}, Demand(1)),  # that of its setUp Thread Group
     ],
