@@ -17,7 +17,7 @@ from framestorm.machine import wait_until
 from tests.runs import Done, RunSh
 from tests.stand_in import Answer, StandIn, serving
 
-DASHBOARD = paths.DASHBOARDS / "grafana-runs.json"
+DASHBOARD, OF_INFLUX = paths.DASHBOARDS / "grafana-runs.json", paths.DASHBOARDS / "grafana-runs-influxdb.json"
 INFLUX = """\
 reporting-disabled = true
 bind-address = "127.0.0.1:{rpc}"
@@ -61,11 +61,16 @@ class Services:
 
     def of_influx(self, query: str) -> dict[str, Any]:
         """The last column of the first row that a query has, by transaction."""
+        series = self.series_of_influx(query)
+        return {each.get("tags", {}).get("transaction", ""): each["values"][0][-1] for each in series}
+
+    def series_of_influx(self, query: str) -> list[dict[str, Any]]:
+        """The series that a query has, each with its tags and its rows."""
         answer = requests.get(f"{self.influx}/query", params={"db": "jmeter", "q": query}, timeout=10).json()
         (result,) = answer["results"]
         assert "error" not in result, result
-        series = result.get("series", [])
-        return {each.get("tags", {}).get("transaction", ""): each["values"][0][-1] for each in series}
+        series: list[dict[str, Any]] = result.get("series", [])
+        return series
 
 
 def _answers(address: str) -> bool:
@@ -146,3 +151,41 @@ def test_the_dashboard_names_series_that_runs_have(services: Services, done: Don
     answer = requests.get(f"{services.prometheus}/api/v1/label/__name__/values", timeout=10).json()
     own = {name for name in answer["data"] if name.startswith("framestorm_")}
     assert names == own - {"framestorm_response_time_seconds_sum", "framestorm_response_time_seconds_count"}
+
+
+def panels_of_influx() -> dict[str, str]:
+    return {each["title"]: each["targets"][0]["query"] for each in json.loads(OF_INFLUX.read_text())["panels"]}
+
+
+def as_grafana_sends(query: str, done: Done) -> str:
+    """A query of the dashboard for InfluxDB, with its variables replaced."""
+    record = done.json("run.json")
+    during = f"time >= {record['started_ms']:.0f}ms AND time <= {record['ended_ms'] + 1000:.0f}ms"
+    values = {
+        "$run": "run", "$label": ".+", "$__interval_ms": "1000", "$__interval": "1s", "$timeFilter": during,
+    }  # fmt: skip
+    for variable, value in values.items():
+        query = query.replace(variable, value)
+    # A $ is left where a regular expression ends.
+    assert re.findall(r"\$(?!/)", query) == []
+    return query
+
+
+@pytest.mark.parametrize("title", panels_of_influx())
+def test_each_query_of_the_dashboard_for_influxdb_has_an_answer(title: str, services: Services, done: Done) -> None:
+    series = services.series_of_influx(as_grafana_sends(panels_of_influx()[title], done))
+    assert any(row[-1] is not None for each in series for row in each["values"])
+    sums = {"".join(each.get("tags", {}).values()): sum(row[-1] or 0 for row in each["values"]) for each in series}
+    if title == "Samples per second":
+        assert sums == {"frame": 30, "user": 3}
+    elif title == "Errors per second":
+        assert sums["status-503"] == 13, "ten frames, and the users that had them"
+
+
+def test_the_variables_of_the_dashboard_for_influxdb_are_the_run_and_its_labels(services: Services, done: Done) -> None:
+    run, label = (each for each in json.loads(OF_INFLUX.read_text())["templating"]["list"] if each["type"] == "query")
+    (runs,) = services.series_of_influx(run["query"])
+    assert [value for _, value in runs["values"]] == ["run"]
+    (labels,) = services.series_of_influx(label["query"].replace("$run", "run"))
+    known = re.compile(label["regex"].strip("/"))
+    assert {value for _, value in labels["values"] if known.match(value)} == {"frame", "user"}
