@@ -99,6 +99,7 @@ class ModelUser:
             sent_bytes=reply.sent_bytes,
             received_bytes=reply.received_bytes,
             **figures,
+            **self._sender.traceparent.figures,
         )
 
     def _judge(self, body: bytes) -> tuple[str | None, dict[str, str | None]]:

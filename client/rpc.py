@@ -13,6 +13,7 @@ import messages
 from headers import given, server_name
 from send import MAX_ANSWER_BYTES, Reply
 from tensors import Model
+from traceparent import NAME, NEW, Traceparent
 
 SECURE, PLAIN = "grpcs", "grpc"
 _DETAIL_CHARACTERS = 120
@@ -53,6 +54,7 @@ class GrpcSender:
         self._timeout_s = timeout_s
         self._metadata: tuple[tuple[str, str | bytes], ...] = ()
         self._channel: grpc.Channel | None = None
+        self.traceparent = Traceparent({})
 
     def begin(self) -> None:
         """Open the channel of this process, with the headers and authorities of its environment.
@@ -62,10 +64,11 @@ class GrpcSender:
             OSError: the file of authorities cannot be read.
         """
         headers = given()
+        self.traceparent = Traceparent(headers)
         self._metadata = tuple(
             (name.lower(), value.encode() if name.lower().endswith("-bin") else value)
             for name, value in headers.items()
-            if name.lower() not in _NOT_METADATA
+            if name.lower() not in _NOT_METADATA and (name.lower(), value) != (NAME, NEW)
         )
         options: list[tuple[str, str | int]] = [
             ("grpc.enable_retries", 0),
@@ -107,10 +110,11 @@ class GrpcSender:
     def _send(self, method: str, request: bytes) -> Reply:
         call = self._calls[method]
         body, cause = b"", None
+        metadata = (*self._metadata, *self.traceparent.renewed().items())
         start_ms = time.time() * 1000
         started_ns = time.perf_counter_ns()
         try:
-            body = call(request, self._timeout_s, self._metadata)
+            body = call(request, self._timeout_s, metadata)
             ended_ns = time.perf_counter_ns()
         except grpc.RpcError as error:
             ended_ns = time.perf_counter_ns()

@@ -180,6 +180,14 @@ def test_headers_reach_the_server_and_host_is_the_authority(models: ModelServer)
     assert "host" not in metadata
 
 
+def test_each_request_has_a_trace_of_its_own(models: ModelServer) -> None:
+    user = ask(models, "iris", "--requests", 2, FRAMESTORM_HEADERS="traceparent: new")
+    assert [metadata["traceparent"].split("-")[1] for metadata in models.metadata] == [
+        sample["trace_id"] for sample in user.samples
+    ]
+    assert len({sample["trace_id"] for sample in user.samples}) == 2
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
