@@ -12,7 +12,7 @@ import grpc  # type: ignore[import-untyped]
 import messages
 from headers import given, server_name
 from send import MAX_ANSWER_BYTES, Reply
-from tensors import Model
+from tensors import NamedModel
 from traceparent import NAME, NEW, Traceparent
 
 SECURE, PLAIN = "grpcs", "grpc"
@@ -31,7 +31,7 @@ _WHY_UNAVAILABLE = {
 _NOT_METADATA = {"host", "content-type", "te", "content-length", "connection"}
 
 
-def model_of(url: str) -> Model:
+def model_of(url: str) -> NamedModel:
     """Return the model that a URL names: grpc://host:port/model, or grpc://host:port/model/version.
 
     Raises:
@@ -41,7 +41,7 @@ def model_of(url: str) -> Model:
     name, _, version = parts.path.strip("/").partition("/")
     if parts.scheme not in {PLAIN, SECURE} or not parts.hostname or not name or "/" in version or parts.query:
         raise ValueError(f"{url!r} is not the address of a model such as grpc://host:8001/iris, or grpcs:// for TLS")
-    return Model(unquote(name), unquote(version))
+    return NamedModel(unquote(name), unquote(version))
 
 
 class GrpcSender:

@@ -41,14 +41,14 @@ _DATATYPES = {
 }
 
 
-class Model(NamedTuple):
+class NamedModel(NamedTuple):
     """The model that requests go to."""
 
     name: str
     version: str
 
 
-def example(model: Model, metadata: Any, *, is_raw: bool) -> bytes:
+def example(model: NamedModel, metadata: Any, *, is_raw: bool) -> bytes:
     """Return a request with an example of each input; a dimension that may be of any size has size 1.
 
     metadata: the server's message about the model.
@@ -71,7 +71,7 @@ def _example(tensor: Any) -> dict[str, Any]:
     return {"name": tensor.name, "shape": shape, "datatype": tensor.datatype, "data": repeated[:n]}
 
 
-def open_inputs(text: str, model: Model, *, is_raw: bool) -> list[bytes]:
+def open_inputs(text: str, model: NamedModel, *, is_raw: bool) -> list[bytes]:
     """Return the requests of a property: the protocol's JSON; or `@file` with it, or with one in each line (.jsonl).
 
     Raises:
@@ -87,7 +87,7 @@ def open_inputs(text: str, model: Model, *, is_raw: bool) -> list[bytes]:
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, _changed_ns: int, model: Model, is_raw: bool) -> list[bytes]:
+def _read(path: Path, _changed_ns: int, model: NamedModel, is_raw: bool) -> list[bytes]:
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix not in {".jsonl", ".ndjson"}:
         return _requests([(f"inputs {path}", text)], model, is_raw=is_raw)
@@ -97,7 +97,7 @@ def _read(path: Path, _changed_ns: int, model: Model, is_raw: bool) -> list[byte
     return _requests(lines, model, is_raw=is_raw)
 
 
-def _requests(texts: Sequence[tuple[str, str]], model: Model, *, is_raw: bool) -> list[bytes]:
+def _requests(texts: Sequence[tuple[str, str]], model: NamedModel, *, is_raw: bool) -> list[bytes]:
     requests = []
     for where, text in texts:
         try:
@@ -107,7 +107,7 @@ def _requests(texts: Sequence[tuple[str, str]], model: Model, *, is_raw: bool) -
     return requests
 
 
-def _encode(model: Model, fields: Any, *, is_raw: bool) -> bytes:
+def _encode(model: NamedModel, fields: Any, *, is_raw: bool) -> bytes:
     inputs = fields.get("inputs") if isinstance(fields, dict) else None
     if not isinstance(inputs, list) or not inputs:
         raise TensorError('expected an object with inputs: {"inputs": [{"name": ..., "shape": ..., "datatype": ...}]}')

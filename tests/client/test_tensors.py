@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import messages
-from tensors import Model, TensorError, as_json, open_inputs
+from tensors import NamedModel, TensorError, as_json, open_inputs
 
-MODEL = Model("m", "")
+MODEL = NamedModel("m", "")
 
 
 def request(datatype: str, data: Any, shape: list[int] | None = None) -> Any:
