@@ -88,10 +88,15 @@ def run(
 
     try:
         sender = sender or new_sender(options)
-        if options.inputs:
-            requests = requests or open_inputs(options.inputs, sender.model, is_raw=options.raw == "true")
         account = Account(Lines(options.journal), LABEL, process_start)
-        return 0 if ModelUser(options, sender, interrupts, account).run(requests) else 1
+        try:
+            if options.inputs:
+                requests = requests or open_inputs(options.inputs, sender.model, is_raw=options.raw == "true")
+            return 0 if ModelUser(options, sender, interrupts, account).run(requests) else 1
+        except TensorError:
+            account.begin(0)
+            account.end(0, "no-inputs")
+            raise
     except (TensorError, LineError, ValueError, OSError) as error:
         complain(f"infer: {error}")
         return 2

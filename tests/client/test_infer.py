@@ -137,9 +137,6 @@ def test_messages_of_more_than_4_mb_reach_the_server_if_it_takes_them_and_always
     [
         ("grpc://127.0.0.1:1", [], "not the address of a model"),
         ("http://127.0.0.1:1/iris", [], "not the address of a model"),
-        ("grpc://127.0.0.1:1/iris", ["--inputs", "@/nowhere.json"], "/nowhere.json cannot be read"),
-        ("grpc://127.0.0.1:1/iris", ["--inputs", "{"], "inputs: Expecting"),
-        ("grpc://127.0.0.1:1/iris", ["--inputs", inputs({**FOUR, "data": [1]})], "data has 1 elements, and shape"),
         ("grpc://127.0.0.1:1/iris", ["--expect", "x > 1"], "is not a path such as"),
         ("grpc://127.0.0.1:1/iris", ["--requests", "0"], "below 1"),
     ],
@@ -154,16 +151,20 @@ def test_what_cannot_be_sent_is_refused_at_the_start(url: str, words: list[str],
 @pytest.mark.parametrize(
     ("model", "words", "why"),
     [
+        ("iris", ["--inputs", "@/nowhere.json"], "/nowhere.json cannot be read"),
+        ("iris", ["--inputs", "{"], "inputs: Expecting"),
+        ("iris", ["--inputs", inputs({**FOUR, "data": [1]})], "data has 1 elements, and shape"),
         ("odd", [], "type TEXT, which is none of the protocol's"),
         ("huge", [], "1,000,000,000 elements: give it by -Jinputs"),
         ("nothing", [], "names no inputs"),
         ("half", ["--raw", "false"], "FP16 is sent as bytes only"),
     ],
 )
-def test_what_has_no_example_is_told(models: ModelServer, model: str, words: list[str], why: str) -> None:
+def test_a_user_without_inputs_says_so(models: ModelServer, model: str, words: list[str], why: str) -> None:
     user = ask(models, model, *words)
-    assert (user.status, user.lines) == (2, [])
-    assert why in user.stderr
+    (line,) = user.lines
+    assert (user.status, line["type"], line["cause"], line["samples"]) == (2, "user", "no-inputs", 0)
+    assert why in user.stderr and not models.received
 
 
 def test_nothing_listens() -> None:

@@ -14,7 +14,20 @@ from framestorm.model.cause import CAUSES, TIMEOUTS, WORD, Side, describe, reque
 BY_RESULTS = {"error", "never-ended", "failed-check"}
 STATUS = {word for word in CAUSES if word.startswith("status-")}
 GRPC = {f"grpc-{code.name.lower().replace('_', '-')}" for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
-MODULES = ("answer", "caller", "dispatch", "pool", "send", "user", "verify", "lines", "tokens", "rpc", "model_user")
+MODULES = (
+    "answer",
+    "caller",
+    "dispatch",
+    "pool",
+    "send",
+    "user",
+    "verify",
+    "lines",
+    "tokens",
+    "rpc",
+    "model_user",
+    "infer",
+)
 
 
 def client_words() -> set[str]:
