@@ -128,17 +128,7 @@ def _text(judged: JudgedThreshold) -> str:
 
 
 def _figures(comparison: Comparison) -> list[ComparedFigure]:
-    return [
-        ComparedFigure(
-            contrast.about.title,
-            wording.side_figure(contrast, contrast.baseline),
-            wording.side_figure(contrast, contrast.candidate),
-            wording.change(contrast),
-            wording.change_ends(contrast),
-            wording.contrast_claim(contrast),
-        )
-        for contrast in comparison.comparisons[0].overall
-    ]
+    return [ComparedFigure(*wording.contrast_row(contrast)) for contrast in comparison.comparisons[0].overall]
 
 
 def _undecided(asked: str, why: str) -> Against:

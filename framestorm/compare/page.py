@@ -228,15 +228,5 @@ def _case(judged: JudgedThreshold, undecided: Undecided) -> Case:
 def table(contrasts: Sequence[Contrast], baseline: str, candidate: str) -> str:
     """Return the contrasts as aligned columns."""
     lines = [["", baseline, candidate, f"{candidate} against {baseline}", "95 % interval", ""]]
-    lines += [
-        [
-            contrast.about.title,
-            wording.side_figure(contrast, contrast.baseline),
-            wording.side_figure(contrast, contrast.candidate),
-            wording.change(contrast),
-            wording.change_ends(contrast),
-            wording.contrast_claim(contrast),
-        ]
-        for contrast in contrasts
-    ]
+    lines += [[*wording.contrast_row(contrast)] for contrast in contrasts]
     return "\n".join(aligned(lines, texts=(0, 5))).replace(units.NBSP, " ")

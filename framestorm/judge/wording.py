@@ -116,6 +116,12 @@ def contrast_claim(contrast: Contrast) -> str:
     return "not significant after correction" if is_lost else contrast.claim
 
 
+def contrast_row(contrast: Contrast) -> tuple[str, str, str, str, str, str]:
+    """Return a contrast for a table: metric, both figures, their change and its interval, and the claim."""
+    figures = side_figure(contrast, contrast.baseline), side_figure(contrast, contrast.candidate)
+    return contrast.about.title, *figures, change(contrast), change_ends(contrast), contrast_claim(contrast)
+
+
 def contrast_sentence(contrast: Contrast, baseline: str, candidate: str) -> str:
     """A contrast such as `Median response time: B has 1.83 times that of A [1.70, 1.95]: slower`, with a full stop."""
     title = contrast.about.title

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from scipy import stats
 
 from framestorm.model.expectation import whole_verdict
 from framestorm.model.study_summary import Basis, EffectSize
+from framestorm.points.results_csv import write_rows
 from framestorm.stats.evidence import of_shares
 from framestorm.stats.shares import wilson
+from tests.framestorm.compare.conftest import compare
 from tests.framestorm.study.conftest import BOTH, judge
 
 # Mean response times in ms by users, and factors by which the repetitions differ.
@@ -27,6 +30,34 @@ def by_way(factors: Mapping[str, Any], repetition: int) -> float:
 def student(values: list[float]) -> tuple[float, float, float]:
     mean, half = sum(values) / len(values), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
     return mean, mean - half, mean + half
+
+
+def few_fail(factors: Mapping[str, Any], repetition: int) -> list[float | None]:
+    fails = factors["way"] == "fork" and repetition == 1
+    return [by_way(factors, repetition)] * 18 + [None if fails else 10.0] * 2
+
+
+@pytest.mark.parametrize(
+    ("means", "metric", "as_", "users"),
+    [
+        (by_way, "mean_ms", "ratio", [1, 2]),
+        (lambda *at: by_way(*at) + 0.123, "mean_ms", "ratio", [1, 2]),
+        (lambda *at: by_way(*at) + 0.123, "mean_ms", "difference", [1]),
+        (few_fail, "success", "difference", [1, 2]),
+    ],
+)
+def test_a_claim_is_what_a_comparison_of_the_two_levels_says(
+    study: Any, tmp_path: Path, means: Any, metric: str, as_: str, users: list[int]
+) -> None:
+    made = study(means, {**BOTH, "users": users}, metrics=[metric])
+    answer = judge(made, {"metric": metric, "compare": {"way": ["fork", "kept-alive"]}, "as": as_, "expect": "> 0"})
+    write_rows(made.folder, made.record, made.rows)
+    _, compared = compare(tmp_path, made.folder, "--factor", "way=kept-alive,fork")
+    (contrast,) = (each for each in compared["comparisons"][0]["overall"] if each["metric"] == metric)
+    change = contrast[as_]
+    assert answer.low is not None and (change["value"], change["low"], change["high"]) == pytest.approx(
+        (answer.value, answer.low, answer.high), rel=1e-9
+    )
 
 
 def test_a_ratio_of_one_pair(study: Any) -> None:
