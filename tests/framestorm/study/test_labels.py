@@ -81,7 +81,7 @@ def test_what_no_run_has_is_said_with_what_there_is(made: Any) -> None:
     assert "log_out" in of_label and {*LABELS} <= {
         name.strip('".') for name in of_label.partition("there are ")[2].split(", ")
     }
-    assert "tokens of search" in of_figure and "handler_ms, model_ms" in of_figure
+    assert "tokens of an answer of search" in of_figure and "handler_ms, model_ms" in of_figure
     assert of_label in page.terminal_text(summary, made / "index.html")
     assert "No sample has the label log_out" in page.page_html(summary)
 
