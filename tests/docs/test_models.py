@@ -43,7 +43,7 @@ def test_the_commands_of_the_page(run_sh: RunSh, tmp_path: Path) -> None:
     flowers = tmp_path / "flowers.jsonl"
     tensor = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
     flowers.write_text("".join(json.dumps({"id": name, "inputs": [tensor]}) + "\n" for name in "ab"))
-    users, of_file, at_rate = (command for command in shown("models.md") if " -t " in command)
+    users, of_file, at_rate, _ = (command for command in shown("models.md") if " -t " in command)
     with serving_models() as models:
         for number, (command, load) in enumerate(
             [(users, SHORT), (of_file, SHORT), (at_rate.replace("-Jhold_s=60", "-Jhold_s=2"), ("-Jramp_s=0",))]
