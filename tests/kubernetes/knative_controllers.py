@@ -1,12 +1,11 @@
 """What Knative's controllers and a kubelet do about a Service, as far as the kit looks at it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster
-from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from tests.kubernetes import objects
 
 SERVICE = "serving.knative.dev/service"
@@ -37,20 +36,13 @@ def ingress(cluster: Cluster, node_port: int) -> None:
     )
 
 
-@contextmanager
-def controllers(cluster: Cluster, namespace: str, of_pod: Callable[[], Status] = objects.running) -> Iterator[None]:
+def controllers(
+    cluster: Cluster, namespace: str, of_pod: Callable[[], Status] = objects.running
+) -> AbstractContextManager[None]:
     """Act on each new generation of each Service; its one pod gets the status `of_pod`."""
-    done: set[tuple[str, int]] = set()
-
-    def take(change: ObjectChange) -> None:
-        metadata = change.item["metadata"]
-        if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
-            done.add((metadata["uid"], metadata["generation"]))
-            reconcile(cluster, change.item, of_pod())
-
-    with closing(Watch(cluster, watch.KNATIVE_SERVICES, namespace, take, lambda *_: None)) as each:
-        each.begin()
-        yield
+    return objects.controlling(
+        cluster, watch.KNATIVE_SERVICES, namespace, lambda service: reconcile(cluster, service, of_pod())
+    )
 
 
 def reconcile(cluster: Cluster, service: dict[str, Any], of_pod: Status) -> None:

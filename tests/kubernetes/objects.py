@@ -1,10 +1,12 @@
 """Objects of a cluster as its controllers would make them, and the statuses that a kubelet would set."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
 from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.watch import Kind, ObjectChange, Watch
 
 T0 = "2026-01-02T03:04:05Z"
 
@@ -96,3 +98,21 @@ def set_node(cluster: Cluster, name: str, *, is_ready: bool) -> None:
     message = "" if is_ready else "Kubelet stopped posting node status."
     cluster.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}])
     set_status(cluster, "node", name, "", {"conditions": [condition("Ready", is_ready, message=message)]})
+
+
+@contextmanager
+def controlling(
+    cluster: Cluster, kind: Kind, namespace: str, reconcile: Callable[[dict[str, Any]], None]
+) -> Iterator[None]:
+    """Act on each new generation of each object of a kind, as a controller of Kubernetes does."""
+    done: set[tuple[str, int]] = set()
+
+    def take(change: ObjectChange) -> None:
+        metadata = change.item["metadata"]
+        if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
+            done.add((metadata["uid"], metadata["generation"]))
+            reconcile(change.item)
+
+    with closing(Watch(cluster, kind, namespace, take, lambda *_: None)) as each:
+        each.begin()
+        yield

@@ -1,7 +1,7 @@
 """Functions on KServe, against the real schemas: what is created, waited for, found, refused and removed."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +40,11 @@ def cluster(serving: Cluster) -> Iterator[Cluster]:
     remove_namespace(serving, "theirs")
 
 
-@contextmanager
-def controllers(cluster: Cluster) -> Iterator[None]:
+def controllers(cluster: Cluster) -> AbstractContextManager[None]:
     """Act on each new generation of each InferenceService, as KServe does with Knative or with Kubernetes alone."""
-    done: set[tuple[str, int]] = set()
-
-    def take(change: ObjectChange) -> None:
-        metadata = change.item["metadata"]
-        if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
-            done.add((metadata["uid"], metadata["generation"]))
-            reconcile(cluster, change.item)
-
-    with closing(Watch(cluster, watch.INFERENCE_SERVICES, NAMESPACE, take, lambda *_: None)) as each:
-        each.begin()
-        yield
+    return objects.controlling(
+        cluster, watch.INFERENCE_SERVICES, NAMESPACE, lambda service: reconcile(cluster, service)
+    )
 
 
 def reconcile(cluster: Cluster, service: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +53,11 @@ def cluster(serving: Cluster) -> Iterator[Cluster]:
     serving.delete("node", "far")
 
 
-@contextmanager
-def controllers(cluster: Cluster, of_pod: Callable[[], Status] = objects.running) -> Iterator[None]:
+def controllers(cluster: Cluster, of_pod: Callable[[], Status] = objects.running) -> AbstractContextManager[None]:
     """Act on each new generation of each Deployment, as Kubernetes does; each pod gets the status `of_pod`."""
-    done: set[tuple[str, int]] = set()
-
-    def take(change: ObjectChange) -> None:
-        metadata = change.item["metadata"]
-        if not change.is_gone and (metadata["uid"], metadata["generation"]) not in done:
-            done.add((metadata["uid"], metadata["generation"]))
-            reconcile(cluster, change.item, of_pod())
-
-    with closing(Watch(cluster, watch.DEPLOYMENTS, NAMESPACE, take, lambda *_: None)) as each:
-        each.begin()
-        yield
+    return objects.controlling(
+        cluster, watch.DEPLOYMENTS, NAMESPACE, lambda deployment: reconcile(cluster, deployment, of_pod())
+    )
 
 
 def reconcile(cluster: Cluster, deployment: dict[str, Any], of_pod: Status) -> None:
