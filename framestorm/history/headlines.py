@@ -134,7 +134,9 @@ def _key(summary: Json, run: Json) -> LoadKey:
     plan = _text(run.get("plan")) or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
-    settings = (f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out)
+    settings = [f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out]
+    # Of a function that a study or a search set up.
+    settings += [f"target.{name}={value}" for name, value in sorted(_part(target, "settings").items())]
     return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, run), ", ".join(settings))
 
 

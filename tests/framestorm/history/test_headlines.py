@@ -95,6 +95,13 @@ def test_what_else_was_set_keeps_runs_apart_and_the_port_of_the_embedded_target_
     assert read_headline(large).key == KEY._replace(settings="body=@large.json")
 
 
+def test_settings_of_the_target_keep_runs_apart(make_run: MakeRun) -> None:
+    """As those of a study's points, and of the probes of a search over replicas."""
+    url = "http://127.0.0.1:8080/"
+    of_each = [make_run(f"replicas-{n}", target=Target("openfaas", url, {"replicas": str(n)})) for n in (1, 2)]
+    assert [read_headline(each).key.settings for each in of_each] == ["target.replicas=1", "target.replicas=2"]
+
+
 def test_runs_of_different_builds_are_of_one_group(make_run: MakeRun) -> None:
     """The plan reads `tenant`, and nothing reads `build`."""
     builds = [make_run(f"build-{n}", given={"build": str(n), "tenant": "a"}, unread=("build",)) for n in (1, 2)]
