@@ -10,6 +10,7 @@ import pytest
 from framestorm import endpoint, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import plan as plans
+from framestorm.model.facets import GRPC
 from framestorm.run import output, preparation, settings, target, video
 from framestorm.run import properties as java_properties
 from framestorm.run.options import Output, What, Where
@@ -95,7 +96,8 @@ def test_slaves_may_reach_a_function_that_this_machine_does_not(
 def test_only_what_the_plan_declares_is_filled_in(path: Path, tmp_path: Path) -> None:
     plan = plans.read(path)
     program = {"command": "sh"} if "command" in plan.settable else {}
-    prepared = prepare(what(path.stem, url="http://h/f", **program), tmp_path / "run")
+    url = "grpc://h/m" if plan.url and GRPC in plan.url.facets else "http://h/f"
+    prepared = prepare(what(path.stem, url=url, **program), tmp_path / "run")
     assert prepared.settings.values.keys() == {*plan.filled_in, *plan.settable}
     assert prepared.settings.properties.keys() == set(plan.settable)
     assert prepared.settings.of_jmeter.get("sample_variables", "") == ",".join(plan.sample_variables)
