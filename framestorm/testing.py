@@ -30,6 +30,8 @@ TEST_PACKAGES = (
 # Modules in Go with tests of their own.
 GO_MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
 GO_MODULES += [FUNCTIONS / "kubernetes" / name for name in ("serving", "registry")]
+# And one whose sources a test reads.
+GO_SOURCES = [*GO_MODULES, FUNCTIONS / "kind"]
 
 BIN = paths.TEST_PYTHON.parent
 
@@ -103,18 +105,13 @@ def _set_up() -> None:
     # What takes longest begins first.
     pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR, setup.CHAT_VENV]
     pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, setup.KSERVE_VENV, *kubernetes.CLUSTER_PIECES]
-    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES]
-    sources = golang.sources(GO_MODULES)
+    pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES, golang.sources(GO_SOURCES)]
     if os.geteuid() != 0:
-        setup.ensure([*pieces, sources])
+        setup.ensure(pieces)
         return
     with ThreadPoolExecutor(1) as pool:
         lab_base_made = pool.submit(lab.prepare)
-        has_cluster = all(piece.is_made() for piece in kind.PIECES)
         setup.ensure([docker.BASE_IMAGE, container.PIECE, *pieces, *kind.PIECES])
-        if not has_cluster:
-            golang.remove_caches()
-        setup.ensure([sources])
         lab_base_made.result()
 
 
