@@ -239,8 +239,11 @@ def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
 
 def _calculated(study: StudyResults, row: ResultRow, text: str, block: int) -> Floats | None:
     expression, names = parse(text), names_of(row)
-    resampled = {name: of for name in expression.names if (of := _resampled(study, row, name, block)) is not None}
-    if not resampled:
+    measured = sorted(set(expression.names) - {*row.point.properties, *row.point.factors})
+    of_names = [_resampled(study, row, name, block) for name in measured]
+    # One that does not vary in resamples, such as a rate, would make the result look surer than it is.
+    resampled = {name: of for name, of in zip(measured, of_names, strict=True) if of is not None}
+    if not resampled or len(resampled) < len(measured):
         return None
 
     def value(of: tuple[float, ...]) -> float:

@@ -84,3 +84,10 @@ def test_one_repetition_of_a_derived_metric(study: Any) -> None:
     )  # fmt: skip
     answer = judge(made, {"metric": "share", "expect": "< 0.5"})
     assert (answer.value, answer.low, answer.high) == pytest.approx((0.2, 0.2, 0.2)), "drawn alike"
+
+
+def test_one_repetition_of_a_rate_is_not_surer_as_a_part_of_another_metric(study: Any) -> None:
+    derived = {"work_per_s": "=served_per_s * mean_ms"}
+    made = study(lambda factors, repetition: [10.0] * 60, {"users": [1]}, repetitions=1, derived=derived)
+    answer = judge(made, {"metric": "work_per_s", "expect": "> 0"})
+    assert (answer.verdict, answer.low, answer.high) == ("inconclusive", None, None)
