@@ -27,7 +27,7 @@ class Condition(NamedTuple):
     value: Any = None
 
     def is_met(self, answer: Any) -> bool:
-        """Return whether the answer has the value."""
+        """Return whether the answer meets the condition."""
         try:
             for step in self.path:
                 answer = answer[step]

@@ -79,7 +79,7 @@ def add_viewers(parser: argparse.ArgumentParser) -> None:
 
 
 def add_stop_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the options by which a load ends before its time."""
+    """Add the options that end a load early."""
     parser.add_argument(
         "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
         help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "

@@ -49,7 +49,7 @@ _LOOKS_EVERY_S = 0.2
 
 
 def main(words: Sequence[str]) -> int:
-    """Find out whether a function caches answers, and is as accurate under load as alone."""
+    """Find out whether a function caches answers, and whether it is as accurate under load as alone."""
     parser = Parser(prog="./run.sh audit", description=main.__doc__, epilog=EXIT_STATUS)
     _add_options(parser)
     add_plan_options(parser)

@@ -134,7 +134,7 @@ def hide_password(options: argparse.Namespace, words: Sequence[str]) -> None:
 
 
 def complete(options: argparse.Namespace) -> None:
-    """Make the options of `add_plan_options` fields of RunOptions: paths from anywhere, properties by name."""
+    """Turn the options of `add_plan_options` into fields of RunOptions: paths made absolute, properties by name."""
     # A plan as seen from here, or from the checkout when run.sh is called from elsewhere.
     is_elsewhere = not options.plan.exists() and (paths.ROOT / options.plan).exists()
     options.plan = paths.ROOT / options.plan if is_elsewhere else options.plan.absolute()

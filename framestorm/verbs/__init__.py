@@ -22,7 +22,7 @@ VERBS = {
     ),
     "audit": Verb(
         "framestorm.audit.command",
-        "Find out whether a function caches answers, and is as accurate under load as alone.",
+        "Find out whether a function caches answers, and whether it is as accurate under load as alone.",
     ),
     "gui": Verb("framestorm.verbs.gui", "Open a plan in JMeter's GUI, with the target and the properties of a run."),
     "new": Verb(

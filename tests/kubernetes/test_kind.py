@@ -307,7 +307,9 @@ def test_the_page_s_commands_for_pods(run_sh: RunSh, kit: str, monkeypatch: pyte
         openfaas.load([shlex.split(load, comments=True)[-1]])
     # 60 users at once may be more than this machine answers beside other tests.
     done = run_sh(run.replace("k8s:6", "k8s:2"), "-Jhold_s=3", "-Jramp_s=0", out="page-pods", status=(0, 3))
-    assert {row["Hostname"] for row in done.rows()} == {"slave1", "slave2"}
+    rows = done.rows()
+    assert {row["Hostname"] for row in rows} == {"slave1", "slave2"}
+    assert sum(row["success"] == "true" for row in rows) > 0.9 * len(rows)
 
 
 def start_load(run_sh: RunSh, kit: str, out: str, *words: str) -> Running:

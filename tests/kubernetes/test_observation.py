@@ -150,6 +150,8 @@ def test_warnings_about_the_function_alone_count_each_time_they_happen(cluster: 
         cluster.call("delete", "pod", "echo-1", "--namespace", "warns", "--force", "--grace-period=0")
         cluster.apply([told[0] | {"count": 4}])
         seen(lambda: len(rows(observation, "warning")) == 3)
+        cluster.call("delete", "deployment", "echo", "--namespace", "warns")
+        seen(lambda: not observation.items(watch.DEPLOYMENTS))
         assert [(each.detail, each.value) for each in rows(observation, "warning")] == [
             ("Pod echo-1: Unhealthy: probe failed: HTTP 503", 1),
             ("ReplicaSet echo-5d8f: FailedCreate: ", 1),

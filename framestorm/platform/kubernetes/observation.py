@@ -84,8 +84,9 @@ class Observation:
         self._steps: dict[str, dict[str, float]] = {}
         self._ends: dict[tuple[str, float], End] = {}
         self._warnings = Warnings()
-        # Of all objects that were there at some time, but for the cluster's own.
+        # Of all objects that were there at some time, but for the cluster's own; and the names of the Deployments.
         self._uids: set[str] = set()
+        self._deployments: set[str] = set()
         # The nodes that had a pod at some time.
         self._nodes: set[str] = set()
         self._blind: set[Kind] = set()
@@ -178,8 +179,7 @@ class Observation:
                     what = f"{each.pod}: {each.reason}"
                     function = self.workload.function
                     yield Reading(round(each.time_ms), "replica_ended", function, what, each.exit_status)
-            deployments = set(map(pod.name_of, self.items(watch.DEPLOYMENTS)))
-            for warning in self._warnings.about(self._uids, deployments):
+            for warning in self._warnings.about(self._uids, self._deployments):
                 if start_ms <= warning.time_ms <= end_ms:
                     function, times = self.workload.function, warning.times
                     yield Reading(round(warning.time_ms), "warning", function, str(warning), times)
@@ -203,6 +203,8 @@ class Observation:
                 items[uid] = change.item
             if change.kind not in {watch.NODES, watch.WARNINGS}:
                 self._uids.add(uid)
+            if change.kind == watch.DEPLOYMENTS:
+                self._deployments.add(pod.name_of(change.item))
             if change.kind == watch.PODS:
                 self._note_pods(change)
             elif change.kind == watch.NODES:

@@ -18,7 +18,10 @@ END_WITHIN_S = 5.0
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object by its place in the API; `is_of_cluster`: it is in no namespace. fields: of those that count."""
+    """A kind of object by its place in the API.
+
+    is_of_cluster: it is in no namespace. fields: the field selector of the objects that are watched; empty for all.
+    """
 
     plural: str
     api: str = "api/v1"

@@ -12,7 +12,7 @@ TOGETHER, SHORTEST_GAP_MS, LATE = 0.02, 1.0, 0.9
 
 
 def at_once(samples: pl.LazyFrame) -> list[str]:
-    """Return a warning if most answers of several pieces came as a whole."""
+    """Return a warning if most answers of several pieces arrived all at once."""
     columns = ["rtt_ms", "ttft_ms", "itl_mean_ms", "pieces"]
     if not set(columns) <= set(samples.collect_schema()):
         return []
