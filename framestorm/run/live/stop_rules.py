@@ -21,15 +21,24 @@ MAX_CELLS = 2400
 # a row have to agree.
 LONGER, LOOKS = 1.1, 2
 OF_TAIL = 10  # samples of each batch above its percentile
+# JMeter on one slave may start seconds after the others; one whose answers all hang must not hold the rules up.
+SLOWEST_BEGIN_S = 10
 NOBODY = Key(0, "", "sampler", "")
 
 
 class StopRules:
-    """Finds out when a stop rule holds. Give it each interval once, then ask."""
+    """Finds out when a stop rule holds. Give it each interval once, then ask.
 
-    def __init__(self, rules: Sequence[StopRule]) -> None:
+    slaves: those that share the load, by the names of intervals' keys. The seconds before the load of the last of them
+        began show a part of the load, and are not judged by themselves.
+    """
+
+    def __init__(self, rules: Sequence[StopRule], slaves: Iterable[str] = ()) -> None:
         self._rules = [_StopIf(rule) if rule.option == STOP_IF else _StopWhen(rule) for rule in rules]
         self._samplers: set[str] = set()
+        self._silent = set(slaves)
+        self._first_s = math.inf
+        self._whole_since_s = 0
 
     @property
     def are_any(self) -> bool:
@@ -38,18 +47,24 @@ class StopRules:
 
     def take(self, interval: Interval) -> None:
         """Count the samples of an interval."""
-        _, label, kind, _ = interval.key
+        second, label, kind, slave = interval.key
+        self._first_s = min(self._first_s, second)
+        if slave in self._silent:
+            self._silent.remove(slave)
+            self._whole_since_s = max(self._whole_since_s, second)
         if kind == "sampler" and len(self._samplers) < MAX_LABELS:
             self._samplers.add(label)
         for rule in self._rules:
             if (name := self._name(rule.criterion.label, label, kind)) is not None:
                 rule.take(interval, name)
 
-    def decision(self, now_s: float) -> Decision | None:
-        """Return which rule ends the load now; None if none does."""
+    def decision(self, now_s: float, lost: Iterable[str] = ()) -> Decision | None:
+        """Return which rule ends the load now; None if none does. lost: the slaves that are."""
         until_s = math.floor(now_s - LATE_S)
+        if self._silent.difference(lost) and until_s < self._first_s + SLOWEST_BEGIN_S:
+            return None
         for rule in self._rules:
-            if decision := rule.decision(until_s, now_s):
+            if decision := rule.decision(until_s, now_s, self._whole_since_s):
                 return decision
         return None
 
@@ -82,10 +97,11 @@ class _StopIf:
         self._first_s[label] = min(interval.key.second, self._first_s.get(label, interval.key.second))
         self._seconds.setdefault(label, {}).setdefault(at, Interval(NOBODY)).merge(interval)
 
-    def decision(self, until_s: int, now_s: float) -> Decision | None:
+    def decision(self, until_s: int, now_s: float, since_s: int) -> Decision | None:
         for label, seconds in self._seconds.items():
-            for second in range(self._judged_s.get(label, self._first_s[label]), until_s):
-                judged = self._judged(label, seconds, second)
+            first_s = max(self._first_s[label], since_s)
+            for second in range(self._judged_s.get(label, first_s), until_s):
+                judged = self._judged(label, seconds, second, first_s)
                 if judged is None or judged.state == "unjudged":
                     continue  # no evidence: it neither holds nor has ended
                 if judged.state == "passed":
@@ -100,13 +116,13 @@ class _StopIf:
                 del seconds[second]
         return None
 
-    def _judged(self, label: str, seconds: dict[int, Interval], second: int) -> Judgement | None:
+    def _judged(self, label: str, seconds: dict[int, Interval], second: int, first_s: int) -> Judgement | None:
         """Judge the seconds up to one; None if there is no sample in it, or it is too early."""
         over_s = self._rule.over_s
         if self._rule.is_of_all:
             window = [seconds[0]]
         elif over_s:
-            if second + 1 - self._first_s[label] < over_s:
+            if second + 1 - first_s < over_s:
                 return None
             window = [each for at in range(second - over_s + 1, second + 1) if (each := seconds.get(at))]
         else:
@@ -143,13 +159,13 @@ class _StopWhen:
             for at, cell in halves.items():
                 self._cells.setdefault(at // 2, Interval(NOBODY)).merge(cell)
 
-    def decision(self, until_s: int, now_s: float) -> Decision | None:
+    def decision(self, until_s: int, now_s: float, since_s: int) -> Decision | None:
         if not self._cells:
             return None
         from framestorm.stats.batches import BATCHES, batch_interval  # these load scipy, which takes long
         from framestorm.stats.means import relative_half_width
 
-        first = min(self._cells)
+        first = max(min(self._cells), since_s // self._cell_s)
         each = (until_s // self._cell_s - first) // BATCHES  # cells of a batch
         length_s = each * BATCHES * self._cell_s
         if not each or length_s < self._next_look_s:

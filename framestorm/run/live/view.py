@@ -65,10 +65,10 @@ class LiveView:
         main_label = label if record.label is None else record.label
         of_samples = [text for text in record.criteria if not (record.scrapes and scraped_criterion(text))]
         parsed = [criteria.parse(text, main_label) for text in of_samples]
-        self._rules = StopRules(stop_rule.of_run(record, main_label))
         # A study gives its runs one that never fails.
         self._criteria = [criterion for criterion in parsed if (criterion.op, criterion.limit) != ("<", 0)]
         self.counts = Counts(run_dir, record, self._criteria, has_journal=has_journal)
+        self._rules = StopRules(stop_rule.of_run(record, main_label), self.counts.by_slave)
         self._log = Log(run_dir / "jmeter.log")
         self._outlook = Outlook(record.loads)
         self._sample = noun(label)
@@ -110,7 +110,7 @@ class LiveView:
             self._rules.take(interval)
         # What is slow or rare after the planned time is the end of the load, not the function.
         if self.decision is None and not self._is_planned_time_over:
-            self.decision = self._rules.decision(self._now_s)
+            self.decision = self._rules.decision(self._now_s, {self._shown(loss.host) for loss in self.losses})
         if self._sinks:
             busy = {self._shown(name): cores for name, cores in self.counts.busy_cores.items()}
             losses = tuple(replace(loss, host=self._shown(loss.host)) for loss in self.losses)

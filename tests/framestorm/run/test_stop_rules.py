@@ -11,9 +11,11 @@ from framestorm.results.interval import Interval, Key
 from framestorm.run.live.stop_rules import StopRules
 
 
-def second(at: int, times_ms: list[float], errors: int = 0, label: str = "request", kind: str = "sampler") -> Interval:
+def second(
+    at: int, times_ms: list[float], errors: int = 0, label: str = "request", kind: str = "sampler", slave: str = ""
+) -> Interval:
     """What ended in a second."""
-    interval = Interval(Key._make((at, label, kind, "")))
+    interval = Interval(Key._make((at, label, kind, slave)))
     for ms in times_ms:
         interval.add(at + 0.5 - ms / 1000, ms, None)
     for _ in range(errors):
@@ -87,6 +89,32 @@ def test_a_rate_falls_to_0_where_nothing_ends() -> None:
     assert rules.decision(7.6) is None
     decision = rules.decision(8.6)
     assert decision is not None and decision.value == 0
+
+
+@pytest.mark.parametrize("rule", ["rate < 11/s for 3 s", "rate < 11/s over 3 s"])
+def test_the_whole_load_is_judged_once_all_slaves_have_begun(rule: str) -> None:
+    rules = StopRules([parse(STOP_IF, rule, "request")], ["slave1", "slave2"])
+    for at in range(12):
+        rules.take(second(at, [50.0] * 10, slave="slave1"))
+        if at > 6:
+            rules.take(second(at, [50.0] * 10, slave="slave2"))
+        assert rules.decision(at + 1.6) is None
+    for at in range(12, 15):
+        assert rules.decision(at + 0.6) is None
+        rules.take(second(at, [50.0] * 10, slave="slave1"))
+    decision = rules.decision(15.6)
+    assert decision is not None and decision.value == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("lost", "at_ms"), [([], 10_600), (["slave2"], 3600)])
+def test_a_slave_that_stays_silent_holds_no_rule_up(lost: list[str], at_ms: float) -> None:
+    rules = StopRules([parse(STOP_IF, "p95 > 1 ms for 3 s", "request")], ["slave1", "slave2"])
+    for at in range(20):
+        rules.take(second(at, [50.0] * 10, slave="slave1"))
+        if decision := rules.decision(at + 1.6, lost):
+            assert decision.at_ms == at_ms
+            return
+    pytest.fail("no decision")
 
 
 @pytest.mark.parametrize(("label", "ends"), [("b", True), ("*", True), ("all", False), ("a", False), ("c", False)])
