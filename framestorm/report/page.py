@@ -3,11 +3,12 @@
 from framestorm.model import cause, units
 from framestorm.model.activation import Activation
 from framestorm.model.criteria import ALL, USER
+from framestorm.model.function_summary import Range
 from framestorm.model.goodput import Goodput
 from framestorm.model.metric import Metric, metric, unit
 from framestorm.model.run import Target
 from framestorm.model.sample import FIGURE_WORDS
-from framestorm.model.summary import LabelSummary, Range, Summary, Times
+from framestorm.model.summary import LabelSummary, Summary, Times
 from framestorm.plain import as_label
 from framestorm.report import overview
 from framestorm.report.charts import charts

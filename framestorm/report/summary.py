@@ -10,6 +10,7 @@ import polars as pl
 
 from framestorm.model import summary as model
 from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
+from framestorm.model.function_summary import FunctionSummary
 from framestorm.model.judgement import Group, Judgement, for_each, judge
 from framestorm.model.run import Record
 from framestorm.model.sample import SampleKind, noun
@@ -203,7 +204,7 @@ def _paths(run_dir: Path, name: str) -> list[str]:
 
 def _marks(
     lost_hosts: list[model.LostHost],
-    functions: list[model.FunctionSummary],
+    functions: list[FunctionSummary],
     stalled: list[model.Stall],
     load_start_s: float,
 ) -> list[Mark]:

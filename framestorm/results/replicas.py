@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import polars as pl
 
+from framestorm.model.function_summary import FunctionSummary, Range, ReplicaUsage, ShortOfReplicas, VanishedReplicas
 from framestorm.model.series import Curves, ReplicaLine, ReplicasOverTime, ReplicaUse, Values
-from framestorm.model.summary import FunctionSummary, Range, ReplicaUsage, ShortOfReplicas, VanishedReplicas
 from framestorm.results.table import known, scan_rows, spread, sum_known
 
 SCHEMA = {

@@ -7,7 +7,7 @@ import polars as pl
 
 from framestorm.model import activation
 from framestorm.model.activation import Activation, ColdSplit
-from framestorm.model.summary import EndedReplica, FunctionSummary, NodeOutage, PlatformWarning
+from framestorm.model.function_summary import EndedReplica, FunctionSummary, NodeOutage, PlatformWarning
 from framestorm.results.replicas import READY
 
 ENDED = "replica_ended"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from framestorm.model.function_summary import FunctionSummary, ReplicaUsage
 from framestorm.model.run import Record
 from framestorm.model.series import Series
-from framestorm.model.summary import Facts, FunctionSummary, LabelSummary, ReplicaUsage, Summary, Verdict
+from framestorm.model.summary import Facts, LabelSummary, Summary, Verdict
 
 CHROMIUM_FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 from framestorm.model import units
 from framestorm.model.activation import Activation, ColdSplit
 from framestorm.model.files import read
-from framestorm.model.summary import SCHEMA_FILE, EndedReplica, NodeOutage, PlatformWarning, Summary, schema_text
+from framestorm.model.function_summary import EndedReplica, NodeOutage, PlatformWarning
+from framestorm.model.summary import SCHEMA_FILE, Summary, schema_text
 from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts

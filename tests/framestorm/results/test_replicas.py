@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from framestorm.model.function_summary import FunctionSummary, Range, ShortOfReplicas
 from framestorm.model.series import ReplicasOverTime
-from framestorm.model.summary import FunctionSummary, Range, ShortOfReplicas
 from framestorm.results.replicas import MAX_BINS, function_of, read_metrics, replicas_over_time, summarise_replicas
 from tests.framestorm.results.conftest import START_MS, write_metrics
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from framestorm.model.activation import Activation, ColdSplit
-from framestorm.model.summary import EndedReplica, NodeOutage, PlatformWarning
+from framestorm.model.function_summary import EndedReplica, NodeOutage, PlatformWarning
 from framestorm.results.starts import with_starts_and_ends
 from tests.framestorm.conftest import function_of
 

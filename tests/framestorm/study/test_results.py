@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from framestorm.model.files import read
+from framestorm.model.function_summary import Range
 from framestorm.model.metric import METRICS, RESULT_COLUMNS
 from framestorm.model.study import Study
-from framestorm.model.summary import Facts, Range, Summary
+from framestorm.model.summary import Facts, Summary
 from framestorm.points.folder import StudyFolder
 from framestorm.points.results_csv import write_rows
 from framestorm.points.run_figures import figures_of_run, figures_or_why_not, result_rows
