@@ -4,7 +4,6 @@ Such a criterion is `metric{label="x"} max|min|mean|last|rate > N`, without a un
 It is about every series of that name which has these labels, and fails if one of them is on the wrong side.
 """
 
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -52,14 +51,14 @@ class ScrapedCriterion(NamedTuple):
 
 
 def read_text(text: str) -> list[ScrapedValue]:
-    """Read Prometheus' text format; values that are no number (NaN) are left out.
+    """Read Prometheus' text format; a quantile of nothing is NaN.
 
     Raises:
         ValueError: a line is not of that format; the message quotes it.
     """
     kinds: dict[str, str] = {}
     readings = []
-    for line in text.splitlines():
+    for line in text.split("\n"):  # a label may have other ends of lines
         if not line.strip():
             continue
         if line.lstrip().startswith("#"):
@@ -73,8 +72,7 @@ def read_text(text: str) -> list[ScrapedValue]:
             value = None
         if sample is None or value is None:
             raise ValueError(line.strip()[:80])
-        if math.isfinite(value):
-            readings.append(ScrapedValue(_kind(sample[1], kinds), sample[1] + (sample[2] or ""), value))
+        readings.append(ScrapedValue(_kind(sample[1], kinds), sample[1] + (sample[2] or ""), value))
     return readings
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from framestorm.model.scraped import split_series
 from framestorm.results.table import scan_rows
 
-UP = "up"
+UP, GONE = "up", "gone"
 SCHEMA = {
     "time_ms": pl.Float64, "url": pl.String, "kind": pl.String, "series": pl.String, "value": pl.Float64,
 }  # fmt: skip
@@ -66,7 +66,7 @@ class Scrapes:
 
 
 def read_scrapes(path: Path, span_ms: tuple[float, float] | None) -> Scrapes:
-    """Read the scrapes during the load; a value stays until another one is written."""
+    """Read the scrapes during the load; a value stays until another one is written, or that the series is gone."""
     if not path.exists():
         return Scrapes([], {}, {})
     rows = scan_rows(path, SCHEMA, optional="kind").collect(engine="streaming").drop_nulls().sort("time_ms")
@@ -77,12 +77,15 @@ def read_scrapes(path: Path, span_ms: tuple[float, float] | None) -> Scrapes:
             ups = ups.filter(pl.col("time_ms").is_between(span_ms[0] - 1000, span_ms[1] + 1000))
         asked[str(url)], failed[str(url)] = ups.height, ups.filter(pl.col("value") == 0).height
         grid = ups.filter(pl.col("value") > 0).select("time_ms")
-        of_series = of_target.filter(pl.col("kind") != UP).partition_by("series", "kind", as_dict=True)
-        for (name, kind), changes in of_series.items():
-            filled = grid.join_asof(changes.select("time_ms", "value"), on="time_ms").drop_nulls()
+        values = of_target.filter(~pl.col("kind").is_in([UP, GONE]))
+        ends = of_target.filter(pl.col("kind") == GONE).with_columns(pl.lit(None, pl.Float64).alias("value"))
+        of_series = values.partition_by("series", "kind", as_dict=True)
+        for (name, kind), of_one in of_series.items():
+            changes = pl.concat([of_one, ends.filter(pl.col("series") == name)]) if ends.height else of_one
+            filled = grid.join_asof(changes.select("time_ms", "value").sort("time_ms"), on="time_ms").drop_nulls()
             if filled.height:
-                times, values = filled["time_ms"].to_list(), filled["value"].to_list()
-                series.append(ScrapedSeries(str(url), str(kind), str(name), times, values))
+                times, numbers = filled["time_ms"].to_list(), filled["value"].to_list()
+                series.append(ScrapedSeries(str(url), str(kind), str(name), times, numbers))
     return Scrapes(series, asked, failed)
 
 

@@ -5,7 +5,9 @@ is counted and left out.
 """
 
 import csv
+import http.client
 import io
+import math
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Lock, Thread
+from urllib.parse import quote
 
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
@@ -27,6 +30,8 @@ MAX_SERIES = 2000
 FILE = "scrapes.csv"
 FIELDS = ("time_ms", "url", "kind", "series", "value")
 UP = "up"  # whether the target answered, as Prometheus calls it
+GONE = "gone"  # in place of the kind of a series that has no value any longer
+_OF_URLS = "%/:=&?~#+!$,;'@()*[]"
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -34,19 +39,30 @@ def scrape(url: str) -> list[ScrapedValue]:
     """Scrape a target once.
 
     Raises:
-        OSError: it does not answer in time, or with an error.
+        OSError: it does not answer in time, or with an error, or with an answer that is not whole.
         ValueError: the answer is not in Prometheus' text format.
     """
+    try:
+        return read_text(_answer(url).decode(errors="replace"))
+    except http.client.IncompleteRead:
+        raise OSError("the answer ends too early") from None
+    except http.client.HTTPException as error:
+        raise OSError(f"it does not answer in HTTP: {str(error).strip() or type(error).__name__}") from None
+
+
+def _answer(url: str) -> bytes:
     deadline_s, parts, size = time.monotonic() + WITHIN_S, list[bytes](), 0
-    with _OPENER.open(url, timeout=WITHIN_S) as answer:
+    with _OPENER.open(quote(url, safe=_OF_URLS), timeout=WITHIN_S) as answer:
         while part := answer.read1(1 << 16):
             parts.append(part)
             size += len(part)
             if time.monotonic() > deadline_s:
                 raise TimeoutError(f"the answer takes longer than {WITHIN_S:g} s")
             if size > MAX_BYTES:
-                raise ValueError(f"the answer has more than {MAX_BYTES >> 20} MiB")
-    return read_text(b"".join(parts).decode(errors="replace"))
+                raise OSError(f"the answer has more than {MAX_BYTES >> 20} MiB")
+        if answer.length:  # read1 takes the end of a connection for that of the answer
+            raise http.client.IncompleteRead(b"", answer.length)
+    return b"".join(parts)
 
 
 def check_targets(urls: Sequence[str]) -> dict[str, list[ScrapedValue]]:
@@ -62,8 +78,7 @@ def check_targets(urls: Sequence[str]) -> dict[str, list[ScrapedValue]]:
             found[url] = scrape(url)
         except ValueError as error:
             raise UsageError(
-                f"--scrape {url}: the answer is not in Prometheus' text format, at {str(error)!r}; give the address of "
-                "the metrics, often /metrics"
+                f"--scrape {url}: {_why(error)}; give the address of the metrics, often /metrics"
             ) from None
         except OSError as error:
             raise UsageError(f"--scrape {url}: {_why(error)}; check the address") from None
@@ -85,25 +100,27 @@ def scraping(run_dir: Path, urls: Sequence[str]) -> Iterator[None]:
 
 def _follow(path: Path, url: str, is_over: Event, lock: Lock) -> None:
     """Write what changed since the last scrape, and whether the target answered, until the event is set."""
-    last: dict[str, float] = {}
+    last: dict[str, ScrapedValue] = {}
     is_said = False
     due_s = time.monotonic()
     while not is_over.wait(max(0.0, due_s - time.monotonic())):
         due_s = max(due_s + EVERY_S, time.monotonic())
-        at_ms, readings, problem = now_ms(), list[ScrapedValue](), ""
+        at_ms, readings, problem, is_up = now_ms(), list[ScrapedValue](), "", True
         try:
             readings = scrape(url)
         except (OSError, ValueError) as error:
-            problem = _why(error)
-        of_all = {each.series: each for each in readings[:MAX_SERIES]}
-        changed = [each for each in of_all.values() if last.get(each.series) != each.value]
-        last |= {each.series: each.value for each in changed}
+            problem, is_up = _why(error), False
+        of_all = {each.series: each for each in readings[:MAX_SERIES] if math.isfinite(each.value)}
+        changed = [each for each in of_all.values() if last.get(each.series) != each]
+        if is_up:  # the target answered: what it no longer has, or has no number for, has no value any longer
+            changed += [last.pop(name)._replace(kind=GONE) for name in [*last] if name not in of_all]
+        last |= {each.series: each for each in changed if each.series in of_all}
         if len(readings) > MAX_SERIES and not problem:
             problem = f"it has {len(readings)} series, of which the first {MAX_SERIES} are kept"
         if problem and not is_said:
             note(f"--scrape {url}: {problem}; the run goes on")
             is_said = True
-        rows = [(at_ms, url, UP, UP, int(bool(readings)))]
+        rows = [(at_ms, url, UP, UP, int(is_up))]
         rows += [(at_ms, url, each.kind, each.series, repr(each.value)) for each in changed]  # type: ignore[misc]
         with lock:
             if is_over.is_set():
@@ -125,6 +142,8 @@ def _append(path: Path, rows: Sequence[tuple[object, ...]]) -> None:
 def _why(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         return f"it answers with status {error.code}"
+    if isinstance(error, ValueError):
+        return f"the answer is not in Prometheus' text format, at {str(error)!r}"
     if isinstance(error, TimeoutError) or "timed out" in str(error):
         return f"it does not answer within {WITHIN_S:g} s"
     if isinstance(error, urllib.error.URLError):

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from framestorm.model.scraped import divided, read_text, scraped_criterion
@@ -25,6 +27,8 @@ def test_the_text_format() -> None:
         "rpc_s_bucket": ("counter", 3.0),
         "rpc_s_count": ("counter", 3.0),
         "no_type": ("gauge", 0.0015),
+        "not_a_number": ("gauge", pytest.approx(math.nan, nan_ok=True)),
+        "endless": ("gauge", math.inf),
     }
 
 
