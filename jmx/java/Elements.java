@@ -12,6 +12,7 @@ import java.util.function.Supplier;
 import kg.apc.jmeter.timers.VariableThroughputTimer;
 import org.apache.jmeter.modifiers.SampleTimeout;
 import org.apache.jmeter.testelement.TestElement;
+import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.testelement.TestStateListener;
 import org.apache.jmeter.testelement.property.PropertyIterator;
 import org.apache.jmeter.threads.ThreadGroup;
@@ -23,8 +24,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Exchanges elements of the test in memory, before anything of it is started, for subclasses that mend or tell something.
- * No class is patched for them, and elements of other classes, such as those of a plug-in's own, stay as they are.
+ * Exchanges elements of the test in memory, before anything of it is started, for subclasses that mend or tell something, and
+ * adds elements of the kit. No class is patched for them, and elements of other classes, such as those of a plug-in's own, stay
+ * as they are.
  */
 final class Elements {
     private static final Logger LOG = LoggerFactory.getLogger(Elements.class);
@@ -73,6 +75,17 @@ final class Elements {
         }
         Class<?> kind = element.getClass();
         return kind == ConcurrencyThreadGroup.class && Users.isAsked() ? Users::new : OTHERS.get(kind);
+    }
+
+    /** Add an element to the plan of a test in memory, for all of its thread groups; returns the element. */
+    static TestElement add(HashTree test, String name, TestElement element) {
+        element.setName(name);
+        for (Object each : List.copyOf(test.list())) {
+            if (each instanceof TestPlan) {
+                test.getTree(each).add(element);
+            }
+        }
+        return element;
     }
 
     private static TestElement copy(TestElement element, TestElement other) {

@@ -1,7 +1,6 @@
 package framestorm;
 
 import java.util.Collection;
-import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.atomic.LongAccumulator;
 import org.apache.jmeter.engine.util.NoThreadClone;
@@ -11,7 +10,6 @@ import org.apache.jmeter.samplers.SampleMonitor;
 import org.apache.jmeter.samplers.SampleResult;
 import org.apache.jmeter.samplers.Sampler;
 import org.apache.jmeter.testelement.AbstractTestElement;
-import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.testelement.TestStateListener;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
@@ -54,14 +52,7 @@ public final class SelfCheck extends AbstractTestElement
         if (!Microseconds.ARE_KEPT) {
             return; // without patches it is not known what a transaction is
         }
-        SelfCheck listener = new SelfCheck();
-        listener.setName("self_check");
-        for (Object each : List.copyOf(test.list())) {
-            if (each instanceof TestPlan) {
-                test.getTree(each).add(listener);
-                listeners.add(listener);
-            }
-        }
+        listeners.add(Elements.add(test, "self_check", new SelfCheck()));
     }
 
     @Override

@@ -1,12 +1,10 @@
 package framestorm;
 
 import java.lang.reflect.Field;
-import java.util.List;
 import java.util.Properties;
 import org.apache.jmeter.engine.StandardJMeterEngine;
 import org.apache.jmeter.engine.util.NoThreadClone;
 import org.apache.jmeter.testelement.AbstractTestElement;
-import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.testelement.ThreadListener;
 import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterContextService;
@@ -24,13 +22,7 @@ final class StopCalls extends AbstractTestElement implements ThreadListener, NoT
 
     /** Add one to a test. */
     static void listen(HashTree test, StandardJMeterEngine engine) {
-        StopCalls listener = new StopCalls(new Telling(engine));
-        listener.setName("stop calls");
-        for (Object each : List.copyOf(test.list())) {
-            if (each instanceof TestPlan) {
-                test.getTree(each).add(listener);
-            }
-        }
+        Elements.add(test, "stop calls", new StopCalls(new Telling(engine)));
     }
 
     private StopCalls(StandardJMeterEngine engine) {

@@ -16,7 +16,6 @@ import org.apache.jmeter.samplers.SampleEvent;
 import org.apache.jmeter.samplers.SampleListener;
 import org.apache.jmeter.samplers.SampleResult;
 import org.apache.jmeter.testelement.AbstractTestElement;
-import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.testelement.TestStateListener;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
@@ -38,14 +37,7 @@ public final class Unreplaced extends AbstractTestElement implements SampleListe
 
     /** Listen to the samples of a test; `listeners` are those that hear of its end. */
     static void listen(HashTree test, Collection<Object> listeners) {
-        Unreplaced listener = new Unreplaced();
-        listener.setName("unreplaced");
-        for (Object each : List.copyOf(test.list())) {
-            if (each instanceof TestPlan) {
-                test.getTree(each).add(listener);
-                listeners.add(listener);
-            }
-        }
+        listeners.add(Elements.add(test, "unreplaced", new Unreplaced()));
     }
 
     @Override
