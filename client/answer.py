@@ -1,6 +1,6 @@
 """Judge a face-blur function's answer: JSON with a base64 image, or the image itself with figures in its headers.
 
-A client for another function has its own judge: client/user.py needs only a Verdict.
+A client for another function has its own judge: client/user.py needs only an AnswerVerdict.
 """
 
 import base64
@@ -25,7 +25,7 @@ Figures = dict[str, float | bool | None]
 NOTHING_KNOWN: Figures = {"handler_ms": None, "model_ms": None, "faces": None, "cold": None, "verified": False}
 
 
-class Verdict(NamedTuple):
+class AnswerVerdict(NamedTuple):
     """Why an answer is an error, if it is one, and the further figures of its sample."""
 
     cause: str | None
@@ -48,7 +48,9 @@ class Answer(NamedTuple):
     cause: str | None
 
 
-def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, frame: bytes | None, min_faces: int) -> Verdict:
+def judge(
+    body: bytes, headers: Mapping[str, str], encoding: Encoding, frame: bytes | None, min_faces: int
+) -> AnswerVerdict:
     """Judge the answer to a frame; its image is compared with the image `frame`, unless that is None."""
     answer = read_answer(body, headers, encoding)
     faces, cause = answer.faces or [], answer.cause
@@ -63,7 +65,7 @@ def judge(body: bytes, headers: Mapping[str, str], encoding: Encoding, frame: by
     codings = headers.get("Content-Encoding", "").lower().replace(",", " ").split()
     if cause is not None and not CODINGS.issuperset(codings):
         cause = "unknown-coding"
-    verdict = Verdict(cause, figures, answer.payload)
+    verdict = AnswerVerdict(cause, figures, answer.payload)
     if frame is not None and is_verified:
         from verify import verify_image  # imported here: needs Pillow, which users that do not verify do without
 

@@ -98,7 +98,7 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class Receiver:
+class CallbackReceiver:
     """An HTTP server in a thread of its own; its `url` is what goes into X-Callback-Url.
 
     Only who was told that URL is heard: its path is random.
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="file that gets a JSON line for each call")
     options = parser.parse_args(argv)
     interrupts = Interrupts()
-    receiver = Receiver(options.host, options.port, options.out)
+    receiver = CallbackReceiver(options.host, options.port, options.out)
     try:
         with interrupts.allowed():
             print(f"X-Callback-Url: {receiver.url}", flush=True)

@@ -38,7 +38,7 @@ class Acceptance(NamedTuple):
     accepted_ms: float  # epoch
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """The outcome of a task."""
 
     task: int
@@ -55,7 +55,7 @@ class Result(NamedTuple):
     """A task as the dispatcher saw it."""
 
     handover: Handover
-    outcome: Outcome
+    outcome: TaskOutcome
     accepted_ms: float | None  # epoch
 
     @property
@@ -68,7 +68,7 @@ class Dispatcher(ABC):
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._events: queue.SimpleQueue[Handover | Acceptance | Call | Outcome] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Handover | Acceptance | Call | TaskOutcome] = queue.SimpleQueue()
         self._under_way: dict[int, Handover] = {}  # in the order they were handed over
         self._accepted_ms: dict[int, float] = {}
 
@@ -111,12 +111,12 @@ class Dispatcher(ABC):
         if isinstance(event, Handover):
             self._under_way[event.task] = event
             return None
-        outcome = event if isinstance(event, Outcome) else self._outcome_of(event)
+        outcome = event if isinstance(event, TaskOutcome) else self._outcome_of(event)
         if outcome is None or outcome.task not in self._under_way:
             return None  # it had been given up
         return Result(self._under_way.pop(outcome.task), outcome, self._accepted_ms.get(outcome.task))
 
-    def _outcome_of(self, event: Acceptance | Call) -> Outcome | None:
+    def _outcome_of(self, event: Acceptance | Call) -> TaskOutcome | None:
         raise NotImplementedError(f"only a queue tells of {event}")
 
     def _overdue(self) -> Result | None:
@@ -134,5 +134,5 @@ class Dispatcher(ABC):
     def _give_up(self, handover: Handover, cause: str) -> Result:
         del self._under_way[handover.task]
         return Result(
-            handover, Outcome(handover.task, time.perf_counter(), cause), self._accepted_ms.get(handover.task)
+            handover, TaskOutcome(handover.task, time.perf_counter(), cause), self._accepted_ms.get(handover.task)
         )

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from multiprocessing.queues import SimpleQueue
 
-from dispatch import Dispatcher, DispatchError, Handover, Outcome
+from dispatch import Dispatcher, DispatchError, Handover, TaskOutcome
 
 
 class Pool(Dispatcher):
@@ -34,13 +34,13 @@ class Pool(Dispatcher):
             self._under_way[task] = Handover(task, time.time() * 1000, time.perf_counter())
             self._executor.submit(_work, task, self._task_s).add_done_callback(partial(self._on_outcome, task))
 
-    def _on_outcome(self, task: int, future: "Future[Outcome]") -> None:
+    def _on_outcome(self, task: int, future: "Future[TaskOutcome]") -> None:
         if self._is_halting:
             return
         ended_s = time.perf_counter()
         is_killed = future.exception() is not None  # for want of memory, say: then the pool does no task any more
         self._events.put(
-            Outcome(task, ended_s, "worker-ended") if is_killed else future.result()._replace(ended_s=ended_s)
+            TaskOutcome(task, ended_s, "worker-ended") if is_killed else future.result()._replace(ended_s=ended_s)
         )
 
     def halt(self) -> None:
@@ -58,9 +58,9 @@ def _become_worker(ready: "SimpleQueue[int]") -> None:
     ready.put(os.getpid())
 
 
-def _work(task: int, task_s: float) -> Outcome:
+def _work(task: int, task_s: float) -> TaskOutcome:
     begun_ms, began_s = time.time() * 1000, time.perf_counter()
     if task_s:
         time.sleep(task_s)
     ended_s = time.perf_counter()
-    return Outcome(task, ended_s, None, None, (ended_s - began_s) * 1000, begun_ms, f"process-{os.getpid()}")
+    return TaskOutcome(task, ended_s, None, None, (ended_s - began_s) * 1000, begun_ms, f"process-{os.getpid()}")

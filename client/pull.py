@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlsplit, urlunsplit
 
-from callbacks import Call, Receiver
+from callbacks import Call, CallbackReceiver
 from caller import Response
-from dispatch import Acceptance, DispatchError, Outcome
+from dispatch import Acceptance, DispatchError, TaskOutcome
 from push import Calls, Push
 
 
@@ -30,12 +30,12 @@ class Pull(Push):
     def _on_call(self, call: Call) -> None:
         self._events.put(call)
 
-    def _read_answer(self, task: int, answer: Response) -> Outcome | Acceptance:
+    def _read_answer(self, task: int, answer: Response) -> TaskOutcome | Acceptance:
         if answer.cause is None and answer.status == 202:
             return Acceptance(task, answer.headers.get("x-call-id", ""), time.time() * 1000)
         return super()._read_answer(task, answer)
 
-    def _outcome_of(self, event: Acceptance | Call) -> Outcome | None:
+    def _outcome_of(self, event: Acceptance | Call) -> TaskOutcome | None:
         if isinstance(event, Acceptance):
             self._accepted_ms[event.task] = event.accepted_ms
             self._tasks_by_call[event.call_id] = event.task
@@ -47,7 +47,7 @@ class Pull(Push):
                 return None
         if call is None:
             return None
-        return Outcome(
+        return TaskOutcome(
             self._tasks_by_call[call.call_id],
             call.done_s,
             self._cause(call.status),
@@ -76,12 +76,12 @@ def queue_url(url: str) -> str:
     return urlunsplit(parts._replace(path=path))
 
 
-def _receiver(url: str, on_call: Callable[[Call], None]) -> Receiver:
+def _receiver(url: str, on_call: Callable[[Call], None]) -> CallbackReceiver:
     """A receiver at this host's address on the route to the gateway, so the gateway can reach it; sends no packet."""
     parts = urlsplit(url)
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((parts.hostname or "", parts.port or 80))
-            return Receiver(str(probe.getsockname()[0]), on_call=on_call)
+            return CallbackReceiver(str(probe.getsockname()[0]), on_call=on_call)
     except OSError as error:
         raise DispatchError(f"callbacks of {url!r} cannot be received here: {error}") from error

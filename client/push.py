@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from callbacks import SECONDS
 from caller import Caller, Response
-from dispatch import Acceptance, Dispatcher, Handover, Outcome
+from dispatch import Acceptance, Dispatcher, Handover, TaskOutcome
 from headers import with_given
 
 THREADS_END_WITHIN_S = 2.0
@@ -58,11 +58,11 @@ class Push(Dispatcher):
             self._events.put(self._read_answer(task, caller.post(self._body)))
         caller.close()
 
-    def _read_answer(self, task: int, answer: Response) -> Outcome | Acceptance:
+    def _read_answer(self, task: int, answer: Response) -> TaskOutcome | Acceptance:
         ended_s = time.perf_counter()
         cause = answer.cause or self._cause(answer.status)
         took_s = answer.headers.get("x-duration-seconds")  # of OpenFaaS's watchdog
-        return Outcome(
+        return TaskOutcome(
             task,
             ended_s,
             cause,

@@ -47,7 +47,7 @@ USERS_OOM_SCORE = b"500"
 KEPT_OPTIONS = 100
 
 
-class Program(Protocol):
+class ClientProgram(Protocol):
     """A client: a module whose user may be started by a fork."""
 
     def parse_options(self, arguments: list[str] | None = None, /) -> Namespace:
@@ -72,7 +72,7 @@ class Program(Protocol):
 
 
 # By the path of what a launcher would start.
-PROGRAMS: dict[str, Program] = {
+PROGRAMS: dict[str, ClientProgram] = {
     str(Path(__file__).absolute().with_name(f"{program.__name__}.py")): program for program in (client, chat, infer)
 }
 
@@ -87,7 +87,7 @@ class Shared(NamedTuple):
 class Order(NamedTuple):
     """What a user is started with, read from its launcher's folder in /proc."""
 
-    program: Program
+    program: ClientProgram
     words: tuple[str, ...]
     environment: dict[bytes, bytes]  # what it has otherwise than the server
     surplus: set[bytes]  # what only the server has
@@ -95,7 +95,7 @@ class Order(NamedTuple):
     outputs: tuple[int, int]
 
 
-class Connection:
+class ClientConnection:
     """A connection from a launcher or a watcher; `user` is the process id of the launcher's user while it runs."""
 
     def __init__(self, stream: socket.socket) -> None:
@@ -112,7 +112,7 @@ class Connection:
             self.stream.send(line.encode() + b"\n")
 
 
-class Server:
+class ClientServer:
     """Waits for launchers, and for users to end. It has no threads: a fork takes nothing along that is half done."""
 
     def __init__(self, name: str) -> None:
@@ -123,7 +123,7 @@ class Server:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._pid = os.getpid()
-        self._shared: dict[tuple[Program, tuple[str, ...]], Shared] = {}
+        self._shared: dict[tuple[ClientProgram, tuple[str, ...]], Shared] = {}
         # Each user takes two.
         self._open_files, self._most_open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (self._most_open_files, self._most_open_files))
@@ -148,13 +148,13 @@ class Server:
                     self._end(key.data, key.fd)
 
     def _accept(self) -> None:
-        connection = Connection(self._listener.accept()[0])
+        connection = ClientConnection(self._listener.accept()[0])
         if connection.account in {0, os.getuid()}:
             self._selector.register(connection.stream, selectors.EVENT_READ, connection)
         else:
             connection.stream.close()
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: ClientConnection) -> None:
         try:
             request = connection.stream.recv(64)
         except OSError:
@@ -168,12 +168,12 @@ class Server:
             if connection.user:  # its launcher was killed
                 _kill(connection.user)
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ClientConnection) -> None:
         if connection.stream.fileno() >= 0:
             self._selector.unregister(connection.stream)
             connection.stream.close()
 
-    def _start(self, connection: Connection) -> None:
+    def _start(self, connection: ClientConnection) -> None:
         try:
             order = _read_order(connection.process)
         except OSError as error:  # it is gone, or its output is a socket, which cannot be opened again
@@ -198,7 +198,7 @@ class Server:
             for output in order.outputs:
                 os.close(output)
 
-    def _end(self, connection: Connection, pidfd: int) -> None:
+    def _end(self, connection: ClientConnection, pidfd: int) -> None:
         user, connection.user = connection.user, 0
         _kill(user)  # its own children; itself it has ended and still holds its id
         _, status = os.waitpid(user, 0)
@@ -255,7 +255,7 @@ class Server:
             os.environb[name] = value
 
 
-def _make_shared(program: Program, words: tuple[str, ...]) -> Shared:
+def _make_shared(program: ClientProgram, words: tuple[str, ...]) -> Shared:
     """Read the words and prepare a sender by them; if they are wrong, the user says so itself."""
     unheard = io.StringIO()
     try:
@@ -326,7 +326,7 @@ def _kill(user: int) -> None:
 def main() -> None:
     name, parent = sys.argv[1], os.getppid()
     _end_with_parent(parent)
-    Server(name).serve()
+    ClientServer(name).serve()
 
 
 if __name__ == "__main__":

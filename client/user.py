@@ -4,7 +4,7 @@ import hashlib
 import time
 from argparse import Namespace
 
-from answer import NOTHING_KNOWN, Verdict, judge
+from answer import NOTHING_KNOWN, AnswerVerdict, judge
 from encoding import ENCODINGS, FrameError
 from frames import Frames, open_frames
 from interrupt import Interrupts, Stopped
@@ -104,7 +104,7 @@ class User:
                 if began_s is not None:
                     rtt_ms = (time.perf_counter() - began_s) * 1000
                     reply = Reply(start_ms, rtt_ms, None, {}, b"", len(body), 0, "stopped", censored=True)
-                    self._write_sample(index, intended_ms, reply, Verdict("stopped", NOTHING_KNOWN))
+                    self._write_sample(index, intended_ms, reply, AnswerVerdict("stopped", NOTHING_KNOWN))
                 raise
             last_answer_s = time.perf_counter()
             self._judge(index, intended_ms, body, reply, frames)
@@ -112,9 +112,9 @@ class User:
 
     def _judge(self, index: int, intended_ms: float, body: memoryview, reply: Reply, frames: Frames) -> None:
         """Write a frame's sample. Runs between frames, outside of their times."""
-        verdict = Verdict(reply.cause, NOTHING_KNOWN)
+        verdict = AnswerVerdict(reply.cause, NOTHING_KNOWN)
         if reply.cause is None and reply.status != 200:
-            verdict = Verdict(f"status-{reply.status}", NOTHING_KNOWN)
+            verdict = AnswerVerdict(f"status-{reply.status}", NOTHING_KNOWN)
         elif reply.cause is None:
             frame = frames.image(body) if self._is_verified(index) else None
             verdict = judge(reply.body, reply.headers, frames.encoding, frame, self._options.min_faces)
@@ -132,7 +132,7 @@ class User:
         digest = hashlib.sha256(f"{self._account.name} {index}".encode()).digest()
         return int.from_bytes(digest[:8]) < share * 2**64
 
-    def _write_sample(self, index: int, intended_ms: float, reply: Reply, verdict: Verdict) -> None:
+    def _write_sample(self, index: int, intended_ms: float, reply: Reply, verdict: AnswerVerdict) -> None:
         self._account.sample(
             index,
             intended_ms=intended_ms,

@@ -15,8 +15,8 @@ from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
 
 from function.exchange import Answer, Handler, RefusalError, refusal
-from function.http_server import Server, ServerError
-from function.limits import Limits
+from function.http_server import HttpServer, ServerError
+from function.limits import FunctionLimits
 
 # Of all requests under way together: what they hold of the memory does not grow with their number.
 BODIES_BYTES_MAX = 256 * 2**20
@@ -31,7 +31,7 @@ class Application:
     time-out is answered, but keeps its place among the requests at once until its handler returns.
     """
 
-    def __init__(self, name: str, limits: Limits, workers: int) -> None:
+    def __init__(self, name: str, limits: FunctionLimits, workers: int) -> None:
         self.handler: Handler | None = None
         self.stopping: Callable[[], bool] = lambda: False
         self._paths = {"/", f"/function/{name}"}
@@ -121,7 +121,9 @@ class Application:
             self._bodies_bytes -= size
 
 
-def serve(name: str, load: Callable[[], Handler], limits: Limits, *, workers: int, host: str, port: int) -> NoReturn:
+def serve(
+    name: str, load: Callable[[], Handler], limits: FunctionLimits, *, workers: int, host: str, port: int
+) -> NoReturn:
     """Serve the function until SIGTERM, as `serve_application` does; `load` makes its handler."""
     serve_application(name, Application(name, limits, workers), load, limits, host=host, port=port)
 
@@ -140,14 +142,20 @@ class ServedApplication(Protocol):
 
 
 def serve_application(
-    name: str, application: ServedApplication, load: Callable[[], object], limits: Limits, *, host: str, port: int
+    name: str,
+    application: ServedApplication,
+    load: Callable[[], object],
+    limits: FunctionLimits,
+    *,
+    host: str,
+    port: int,
 ) -> NoReturn:
     """Serve until SIGTERM, then end the process: 0 when all requests were finished, else 1.
 
     `load` makes the handler while health is already answered; readiness follows it. When it fails the server ends.
     """
     try:
-        server = Server(application, limits, host, port)
+        server = HttpServer(application, limits, host, port)
     except ServerError as error:
         sys.exit(f"{name}: {error}")
     application.stopping = lambda: server.stopping

@@ -24,7 +24,7 @@ from waitress.utilities import Error, RequestEntityTooLarge  # type: ignore[impo
 from waitress.wasyncore import dispatcher  # type: ignore[import-untyped]
 
 from function.exchange import refusal
-from function.limits import INFLIGHT_MAX, Limits
+from function.limits import INFLIGHT_MAX, FunctionLimits
 
 # Threads beside those that wait for a result: refusals and health are answered at once however busy the function is.
 SPARE_THREADS = 4
@@ -155,12 +155,12 @@ class _Channel(HTTPChannel):  # type: ignore[misc]
         self.waiting_since_s = time.monotonic()
 
 
-class Server(TcpWSGIServer):  # type: ignore[misc]
+class HttpServer(TcpWSGIServer):  # type: ignore[misc]
     """One listening socket; `run` serves until SIGTERM, SIGINT or `stop`, and then answers the requests in progress."""
 
     channel_class = _Channel
 
-    def __init__(self, application: Callable[..., Any], limits: Limits, host: str, port: int) -> None:
+    def __init__(self, application: Callable[..., Any], limits: FunctionLimits, host: str, port: int) -> None:
         """Bind and listen; raises ServerError."""
         for name in ("waitress", "waitress.queue"):
             logging.getLogger(name).setLevel(logging.ERROR)

@@ -25,7 +25,7 @@ class SettingError(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
+class FunctionLimits:
     """Body size, requests at once (0: no limit) and the time after which a request is answered with 504."""
 
     max_body_bytes: int
@@ -33,9 +33,9 @@ class Limits:
     exec_timeout_s: float
 
 
-def limits_from(environment: Mapping[str, str]) -> Limits:
+def limits_from(environment: Mapping[str, str]) -> FunctionLimits:
     """Read the limits; raises SettingError."""
-    return Limits(
+    return FunctionLimits(
         max_body_bytes=integer(environment, "max_body_bytes", MAX_BODY_BYTES_DEFAULT, 1, 2**31),
         max_inflight=integer(environment, "max_inflight", MAX_INFLIGHT_DEFAULT, 0, INFLIGHT_MAX),
         exec_timeout_s=duration_s(environment, "exec_timeout", EXEC_TIMEOUT_DEFAULT),

@@ -25,7 +25,7 @@ if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from function.http_app import serve_application
-from function.limits import Limits, SettingError, integer, limits_from
+from function.limits import FunctionLimits, SettingError, integer, limits_from
 
 MODEL = "tiny"
 PREFIX = "/function/chat"
@@ -46,9 +46,9 @@ class RequestError(Exception):
 class ChatApplication:
     """The WSGI application around the engine."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: FunctionLimits) -> None:
         self.stopping: Callable[[], bool] = lambda: False
-        self.handler: Any = None  # the Engine, once its model is made
+        self.handler: Any = None  # the BatchEngine, once its model is made
         self._limits = limits
         self._lock = threading.Lock()
         self._in_flight = 0
@@ -263,10 +263,10 @@ def main() -> None:
         sys.exit(f"chat: {error}")
 
     def load() -> object:
-        from engine import Engine
+        from engine import BatchEngine
         from transformer import Transformer
 
-        return Engine(Transformer(layers, width), max_batch)
+        return BatchEngine(Transformer(layers, width), max_batch)
 
     serve_application("chat", ChatApplication(limits), load, limits, host=arguments.host, port=arguments.port)
 

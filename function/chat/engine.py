@@ -57,7 +57,7 @@ class _Running:
         return bool(self.sequence.finish_reason) or self.sequence.is_cancelled
 
 
-class Engine:
+class BatchEngine:
     """Runs the model in a thread of its own; at most `max_batch` sequences have a token each in a step."""
 
     def __init__(self, model: Transformer, max_batch: int) -> None:

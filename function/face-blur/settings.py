@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from function.limits import Limits, SettingError, integer, limits_from, share, value_of
+from function.limits import FunctionLimits, SettingError, integer, limits_from, share, value_of
 
 # 4K (UHD).
 MAX_PIXELS_DEFAULT = str(3840 * 2160)
@@ -22,7 +22,7 @@ FACE_MODEL_DEFAULT = Path(__file__).resolve().parents[2] / ".local" / "face.pb"
 class Settings:
     """Limits and knobs of one process."""
 
-    limits: Limits
+    limits: FunctionLimits
     max_pixels: int
     tf_threads: int
     threshold: float

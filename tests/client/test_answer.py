@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from answer import Answer, Verdict, judge, read_answer
+from answer import Answer, AnswerVerdict, judge, read_answer
 from encoding import ENCODINGS
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -26,7 +26,7 @@ def test_json() -> None:
     text = base64.b64encode(PNG).decode()
     result = read_answer(answer(), {}, ENCODINGS["png-base64"])
     assert result == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
-    assert Verdict(None, {}, result.payload).image() == PNG
+    assert AnswerVerdict(None, {}, result.payload).image() == PNG
 
 
 def test_base64_with_line_breaks() -> None:
@@ -45,7 +45,7 @@ def test_an_answer_in_a_coding_that_nobody_asked_for(coding: str, cause: str) ->
 
 def test_base64_that_breaks_off_later() -> None:
     result = read_answer(answer(image=base64.b64encode(PNG).decode() + "?"), {}, ENCODINGS["png-base64"])
-    assert result.cause is None and Verdict(None, {}, result.payload).image() is None
+    assert result.cause is None and AnswerVerdict(None, {}, result.payload).image() is None
 
 
 def test_raw() -> None:

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import callbacks
-from callbacks import Call, Receiver
+from callbacks import Call, CallbackReceiver
 from framestorm.machine import wait_until
 from tests import fuzz
 
@@ -42,7 +42,7 @@ def tell(connection: http.client.HTTPConnection, path: str, **headers: str) -> i
     ],
 )
 def test_what_no_queue_worker_says_is_refused(headers: str, status: int, capfd: pytest.CaptureFixture[str]) -> None:
-    with Receiver() as receiver:
+    with CallbackReceiver() as receiver:
         url = urlsplit(receiver.url)
         with socket.create_connection((url.hostname, url.port), timeout=5) as connection:
             connection.sendall(f"POST {url.path} HTTP/1.1\r\n{headers}\r\n\r\n".encode("latin-1"))
@@ -53,7 +53,7 @@ def test_what_no_queue_worker_says_is_refused(headers: str, status: int, capfd: 
 
 def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
     told: list[Call] = []
-    with Receiver(out=tmp_path / "calls.jsonl", on_call=told.append) as receiver:
+    with CallbackReceiver(out=tmp_path / "calls.jsonl", on_call=told.append) as receiver:
         first = {"X_Call_Id": "a", "X_Function_Name": "noop", "X_Function_Status": "200", "X_Duration_Seconds": "0.25"}
         # All on one connection, which is kept.
         url = urlsplit(receiver.url)
@@ -75,7 +75,7 @@ def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
 
 
 def test_whoever_was_not_told_the_url_cannot_report_a_call() -> None:
-    with Receiver() as receiver, Receiver() as other:
+    with CallbackReceiver() as receiver, CallbackReceiver() as other:
         for path in ("/", urlsplit(other.url).path):
             with closing(http.client.HTTPConnection(urlsplit(receiver.url).netloc)) as connection:
                 assert tell(connection, path, X_Call_Id="a", X_Function_Status="200") == 404
@@ -90,7 +90,7 @@ def test_senders_that_never_end_hold_nothing(
 ) -> None:
     monkeypatch.setattr(callbacks, "CONNECTIONS_MAX", 8)
     threads = threading.active_count()
-    with Receiver() as receiver, ExitStack() as stack:
+    with CallbackReceiver() as receiver, ExitStack() as stack:
         url = urlsplit(receiver.url)
         held = [stack.enter_context(socket.create_connection((url.hostname, url.port), timeout=20)) for _ in range(40)]
         for connection in held:
@@ -121,7 +121,7 @@ def test_senders_that_never_end_hold_nothing(
 
 def test_the_receiver_outlives_whatever_reaches_its_port(capfd: pytest.CaptureFixture[str]) -> None:
     names = (b"X-Call-Id", b"X-Duration-Seconds", b"X-Function-Status", b"X-Worker")
-    with Receiver() as receiver:
+    with CallbackReceiver() as receiver:
         url = urlsplit(receiver.url)
         before_bytes = psutil.Process().memory_info().rss
         for request in fuzz.requests(11, (url.path.encode(), b"/x?y"), names):

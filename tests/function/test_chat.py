@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import Engine, Sequence
+from engine import BatchEngine, Sequence
 from transformer import MAX_TOKENS, VOCABULARY, Transformer, decode, encode
 
 APP = Path(__file__).parents[2] / "function" / "chat" / "app.py"
@@ -56,7 +56,7 @@ def tokens_of(sequence: Sequence) -> list[int]:
 
 
 def test_more_sequences_than_the_batch_has_room_for_wait_and_are_all_answered(model: Transformer) -> None:
-    engine = Engine(model, max_batch=2)
+    engine = BatchEngine(model, max_batch=2)
     sequences = [Sequence(encode("a b c"), 10, ignores_end=True) for _ in range(7)]
     for sequence in sequences:
         engine.submit(sequence)
@@ -67,7 +67,7 @@ def test_more_sequences_than_the_batch_has_room_for_wait_and_are_all_answered(mo
 
 
 def test_a_sequence_that_nobody_waits_for_leaves_the_batch(model: Transformer) -> None:
-    engine = Engine(model, max_batch=1)
+    engine = BatchEngine(model, max_batch=1)
     endless, next_one = (Sequence([1], n, ignores_end=True) for n in (MAX_TOKENS - 1, 1))
     engine.submit(endless)
     assert endless.tokens.get(timeout=20) is not None

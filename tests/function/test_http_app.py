@@ -19,7 +19,7 @@ from framestorm.machine import wait_until
 from framestorm.paths import ROOT
 from function.exchange import Answer
 from function.http_app import BODIES_BYTES_MAX, Application
-from function.limits import Limits
+from function.limits import FunctionLimits
 from tests.function.conftest import Client, start
 
 SCRIPT = Path(__file__).with_name("slow_function.py")
@@ -175,7 +175,7 @@ def test_more_connections_than_descriptors_leave_health_and_cpu(begun: bytes) ->
 
 def test_bodies_are_limited_in_total() -> None:
     size = BODIES_BYTES_MAX // 2 + 1
-    application = Application("slow", Limits(size, 0, 5.0), workers=2)
+    application = Application("slow", FunctionLimits(size, 0, 5.0), workers=2)
     application.handler = slow_handler = HeldHandler()
     with ThreadPoolExecutor(2) as pool:
         environ = {"PATH_INFO": "/", "REQUEST_METHOD": "POST", "CONTENT_LENGTH": str(size), "wsgi.input": io.BytesIO()}

@@ -1,11 +1,11 @@
 import pytest
 
-from function.limits import Limits, SettingError, duration_s, limits_from
+from function.limits import FunctionLimits, SettingError, duration_s, limits_from
 from settings import settings_from
 
 
 def test_defaults() -> None:
-    assert limits_from({}) == Limits(max_body_bytes=16 * 2**20, max_inflight=0, exec_timeout_s=25.0)
+    assert limits_from({}) == FunctionLimits(max_body_bytes=16 * 2**20, max_inflight=0, exec_timeout_s=25.0)
 
 
 def test_small_letters_as_openfaas_writes_them_come_first() -> None:
