@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from framestorm.model.criteria import OPERATORS, CriteriaError, Criterion, parse
 
+# Rows of scrapes.csv that have no value of a series: whether the target answered, and that a series has none any longer.
+UP, GONE = "up", "gone"
 STATISTICS = ("max", "min", "mean", "last", "rate")
 FAMILY = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABELS = r'\{\s*(?:[a-zA-Z_]\w*\s*=\s*"(?:[^"\\]|\\.)*"\s*,?\s*)*\}'

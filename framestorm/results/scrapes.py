@@ -6,10 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from framestorm.model.scraped import split_series
+from framestorm.model.scraped import GONE, UP, split_series
 from framestorm.results.table import scan_rows
 
-UP, GONE = "up", "gone"
 SCHEMA = {
     "time_ms": pl.Float64, "url": pl.String, "kind": pl.String, "series": pl.String, "value": pl.Float64,
 }  # fmt: skip

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
 from framestorm.machine import now_ms
-from framestorm.model.scraped import ScrapedValue, read_text
+from framestorm.model.scraped import GONE, UP, ScrapedValue, read_text
 from framestorm.plain import note
 
 EVERY_S = 1.0
@@ -29,8 +29,6 @@ MAX_BYTES = 4 << 20
 MAX_SERIES = 2000
 FILE = "scrapes.csv"
 FIELDS = ("time_ms", "url", "kind", "series", "value")
-UP = "up"  # whether the target answered, as Prometheus calls it
-GONE = "gone"  # in place of the kind of a series that has no value any longer
 _OF_URLS = "%/:=&?~#+!$,;'@()*[]"
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
