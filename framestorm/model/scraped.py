@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from framestorm.model.criteria import OPERATORS, CriteriaError, Criterion, parse
 
-# Rows of scrapes.csv that have no value of a series: whether the target answered, and that a series has none any longer.
+# Rows of scrapes.csv without a value: whether the target answered, and that a series has no value any longer.
 UP, GONE = "up", "gone"
 STATISTICS = ("max", "min", "mean", "last", "rate")
 FAMILY = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
