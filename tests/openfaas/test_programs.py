@@ -44,9 +44,8 @@ def call(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("module", GO_MODULES, ids=lambda module: module.name)
 def test_go_module(go, module):
     assert call(go.parent / "gofmt", "-l", ".", cwd=module).stdout == ""
-    vetted = call(go, "vet", "./...", cwd=module)
-    assert vetted.returncode == 0, vetted.stderr
-    tested = call(go, "test", "./...", cwd=module)
+    # By `go vet` and `go test`, all dependencies would be read twice.
+    tested = call(go, "test", "-vet=all", "./...", cwd=module)
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
