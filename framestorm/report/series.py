@@ -1,6 +1,6 @@
 """What the charts draw, as plain numbers: binned here, so that the page stays small whatever the run's size."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,8 @@ def by_index(samples: pl.LazyFrame, name: str, coarse: int) -> model.ByIndex | N
         band = {end: spread(binned, end, n_bins) for end in BAND_ENDS}
     timed_out: model.Curves = {"x": [], "y": []}
     if name == "rtt_ms":
-        cut = _thinned(samples.filter(pl.col("timed_out") & pl.col("index").is_not_null()), MAX_POINTS // 4 // coarse)
+        is_cut = pl.col("timed_out") & pl.col("index").is_not_null()
+        cut = _thinned(samples.filter(is_cut), ("index", name), MAX_POINTS // 4 // coarse)
         timed_out = {"x": _rounded(cut["index"]), "y": _rounded(cut[name])}
     return model.ByIndex(
         step=step,
@@ -96,9 +97,11 @@ def over_time(samples: pl.LazyFrame, bins: TimeBins, coarse: int) -> model.OverT
     n = height(timed)
     if not n:
         return None
-    warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), MAX_POINTS // coarse)
+    places = ("t_s", "rtt_ms")
+    warm = _thinned(timed.filter(pl.col("ok") & ~IS_COLD), places, MAX_POINTS // coarse)
     cold, cut = (
-        _thinned(timed.filter(of), MAX_POINTS // 4 // coarse) for of in (pl.col("ok") & IS_COLD, pl.col("timed_out"))
+        _thinned(timed.filter(of), places, MAX_POINTS // 4 // coarse)
+        for of in (pl.col("ok") & IS_COLD, pl.col("timed_out"))
     )
     quantiles = (_quantile("rtt_ms", 0.5).alias("mid"), _quantile("rtt_ms", 0.95).alias("high"))
     binned = timed.group_by("bin").agg(quantiles).collect()
@@ -309,9 +312,11 @@ def _quantile(column: str, quantile: float) -> pl.Expr:
     return pl.col(column).quantile(quantile, "equiprobable")
 
 
-def _thinned(samples: pl.LazyFrame, most: int) -> pl.DataFrame:
-    """Return every n-th sample, with the smallest n that leaves at most `most`."""
-    return samples.gather_every(max(1, -(-height(samples) // most))).collect()
+def _thinned(samples: pl.LazyFrame, columns: Sequence[str], most: int) -> pl.DataFrame:
+    """Return these columns of every n-th sample, with the smallest n that leaves at most `most`."""
+    # Chosen first: polars would read all columns of all samples otherwise.
+    chosen = samples.select(columns).collect(engine="streaming")
+    return chosen.gather_every(max(1, -(-chosen.height // most)))
 
 
 def _rounded(column: pl.Series, digits: int = 2) -> model.Values:

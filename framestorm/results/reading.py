@@ -93,7 +93,8 @@ class RunResults:
                 batch.append(left.pop(0))
             samples = self.every.filter(pl.col("label").is_in(batch)).collect(engine="streaming").lazy()
             for label in batch:
-                yield label, of_label(samples, label)
+                # Taken out once: each figure would search all samples for those of the label otherwise.
+                yield label, of_label(samples, label).collect().lazy()
 
 
 def read_run(run_dir: Path) -> tuple[Record, str | None]:
