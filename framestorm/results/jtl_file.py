@@ -4,8 +4,8 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -27,12 +27,16 @@ OTHERS_OF_JMETER = ("Filename", "Encoding", "SampleCount", "ErrorCount", "Hostna
 ORDER = (*DEFAULT[:-3], "Filename", "Latency", "Encoding", "SampleCount", "ErrorCount", "Hostname", *DEFAULT[-2:])
 _KNOWN = {name.lower(): name for name in ORDER}
 DELIMITERS = ",;\t|^~:"
-# As polars reads them; the first is the default of JMeter 2.
-TIME_FORMATS = (
-    "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z",
-    "%Y/%m/%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%d/%m/%Y %H:%M:%S%.f",
-    "%d.%m.%Y %H:%M:%S%.f", "%Y%m%d%H%M%S%.f", "%m/%d/%Y %H:%M:%S%.f",
-)  # fmt: skip
+# As polars reads them, by how people write them.
+TIME_FORMATS = {
+    "%Y-%m-%dT%H:%M:%S%.f%#z": "", "%Y-%m-%d %H:%M:%S%.f%#z": "",
+    "%Y/%m/%d %H:%M:%S%.f": "", "%Y-%m-%d %H:%M:%S%.f": "", "%Y-%m-%dT%H:%M:%S%.f": "", "%Y%m%d%H%M%S%.f": "",
+    "%d.%m.%Y %H:%M:%S%.f": "", "%d/%m/%Y %H:%M:%S%.f": "day/month/year", "%m/%d/%Y %H:%M:%S%.f": "month/day/year",
+    "%d/%m/%y %H:%M:%S%.f": "day/month/year", "%m/%d/%y %H:%M:%S%.f": "month/day/year",
+    "%d/%m/%Y %I:%M:%S%.f %p": "day/month/year", "%m/%d/%Y %I:%M:%S%.f %p": "month/day/year",
+}  # fmt: skip
+# The years of both ends of EPOCHS: `%Y` reads 25 as a year, too.
+YEARS = range(1990, 2091)
 # Epoch times in another unit than JMeter's ms: the unit, the first and the last that are taken for such (1990 to 2090),
 # and how many ms it is.
 EPOCHS = (
@@ -40,6 +44,7 @@ EPOCHS = (
     ("microseconds", 0.63e15, 3.8e15, 1e-3),
     ("nanoseconds", 0.63e18, 3.8e18, 1e-6),
 )
+NO_TIME = pl.lit(None, pl.String)
 CHUNK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
@@ -128,10 +133,13 @@ def open_jtl(path: Path) -> JtlFile | str:
     if missing:
         return f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read"
     if "timeStamp" not in columns:
-        raw = raw.with_columns(pl.lit(None, pl.String).alias("timeStamp"))
+        raw = raw.with_columns(NO_TIME.alias("timeStamp"))
     elif first_time := _first_time(raw):
-        raw, words = _with_epoch_ms(raw, first_time)
+        times, words = _epoch_ms(raw, first_time)
+        raw = raw.with_columns(times.alias("timeStamp"))
         assumed += words
+        if times.meta.eq(NO_TIME):
+            columns.remove("timeStamp")
     is_usual = is_itself and delimiter == "," and not renamed and not assumed and columns == in_order(columns)
     return JtlFile(raw, tuple(columns), problem, tuple(assumed), is_usual)
 
@@ -185,36 +193,49 @@ def _first_time(raw: pl.LazyFrame) -> str | None:
     return str(times[0]) if times.len() else None
 
 
-def _with_epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.LazyFrame, list[str]]:
-    """Return the rows with their times in epoch ms, and what was assumed of them; the first says their form."""
+def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
+    """Return the times of the rows in epoch ms, and what was assumed of them; the first says their form."""
     text = pl.col("timeStamp")
     if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
         for unit, first, last, ms in EPOCHS:
             if first <= float(first_time) <= last:
                 time_ms = (text.cast(pl.Float64, strict=False) * ms).round().cast(pl.Int64, strict=False)
-                said = f"the times of samples.jtl are taken as {unit} since 1970"
-                return raw.with_columns(time_ms.cast(pl.String).alias("timeStamp")), [said]
-        return raw, []
-    time_format = _time_format(first_time)
-    if time_format is None:
-        return raw, []
-    has_zone = time_format.endswith("z")
-    time = text.str.strptime(pl.Datetime("ms", "UTC" if has_zone else None), time_format, strict=False)
-    said = "the times of samples.jtl have no time zone; they are taken as UTC"
-    return raw.with_columns(time.dt.epoch("ms").cast(pl.String).alias("timeStamp")), [] if has_zone else [said]
+                return time_ms.cast(pl.String), [f"the times of samples.jtl are taken as {unit} since 1970"]
+        return text, []
+    formats = _time_formats(first_time)
+    if not formats:
+        if raw.select(text.cast(pl.Float64, strict=False).count()).collect(engine="streaming").item():
+            return text, []  # the first is a row that is broken
+        advice = "let JMeter write them by jmeter.save.saveservice.timestamp_format=ms"
+        return NO_TIME, [f"the times of samples.jtl, such as {first_time[:40]}, are in no form that is known; {advice}"]
+    # One of days and months may fit the first row alone.
+    time_format = formats[0] if len(formats) == 1 else _best_format(raw, formats)
+    order = TIME_FORMATS[time_format]
+    said = f"the times of samples.jtl have no time zone; they are taken as {f'{order} in ' if order else ''}UTC"
+    times = _times(time_format).dt.epoch("ms").cast(pl.String)
+    return times, [] if time_format.endswith("z") else [said]
 
 
-def _time_format(first: str) -> str | None:
-    """Return the format of a time of day; None if it is not known."""
+def _times(time_format: str) -> pl.Expr:
+    kind = pl.Datetime("ms", "UTC" if time_format.endswith("z") else None)
+    times = pl.col("timeStamp").str.strptime(kind, time_format, strict=False)
+    return pl.when(times.dt.year().is_between(YEARS[0], YEARS[-1])).then(times)
+
+
+def _best_format(raw: pl.LazyFrame, formats: Sequence[str]) -> str:
+    """Return the format of the most rows, the first of several."""
+    counts = raw.select(_times(each).count().alias(each) for each in formats).collect(engine="streaming").row(0)
+    return formats[counts.index(max(counts))]
+
+
+def _time_formats(first: str) -> list[str]:
+    """Return the formats that a time of day may have; none if it is not known."""
+    frame, formats = pl.LazyFrame({"timeStamp": [first]}), []
     for each in TIME_FORMATS:
-        try:
-            zone = "UTC" if each.endswith("z") else None
-            parsed = pl.Series([first]).str.strptime(pl.Datetime("ms", zone), each, strict=False)[0]
-        except pl.exceptions.PolarsError:
-            continue
-        if isinstance(parsed, datetime):
-            return each
-    return None
+        with suppress(pl.exceptions.PolarsError):
+            if frame.select(_times(each)).collect().item() is not None:
+                formats.append(each)
+    return formats
 
 
 def has_rows(path: Path) -> bool:

@@ -94,12 +94,31 @@ def test_any_form_of_the_file_has_the_same_samples(name: str, tmp_path: Path) ->
     assert (summary.verdict.word, summary.missing) == ("fail", [])
 
 
-def test_times_of_day_are_read(tmp_path: Path) -> None:
-    rows = [[f"2026/09/21 12:13:2{number}.250", *row(number)[1:]] for number in range(10)]
+# By their first and last time, of which only the last may say what is the day.
+@pytest.mark.parametrize(
+    ("first", "last", "taken_as"),
+    [
+        ("2026/09/21 12:13:20.250", "2026/09/22 12:13:20.250", "taken as UTC"),
+        ("11/09/2026 12:13:20.250", "12/09/2026 12:13:20.250", "taken as day/month/year in UTC"),
+        ("09/12/2026 12:13:20.250", "09/13/2026 12:13:20.250", "taken as month/day/year in UTC"),
+        ("12/09/26 12:13:20.250", "13/09/26 12:13:20.250", "taken as day/month/year in UTC"),
+        ("09/12/2026 11:13:20 PM", "09/13/2026 11:13:20 PM", "taken as month/day/year in UTC"),
+    ],
+)
+def test_times_of_day_are_read(first: str, last: str, taken_as: str, tmp_path: Path) -> None:
+    rows = [[last if number == 9 else first, *row(number)[1:]] for number in range(10)]
     summary = reported(tmp_path, jtl(rows), {"format": 2})
     assert counts(summary) == WHOLE and summary.load is not None
-    assert summary.load.duration_ms == 9_059
-    assert "taken as UTC" in " ".join(summary.warnings)
+    assert summary.load.duration_ms == 86_400_000 + 59
+    assert taken_as in " ".join(summary.warnings)
+
+
+@pytest.mark.parametrize("time", ["12:13:20", "21 Sep 2026 12:13:20", "yesterday"])
+def test_times_of_a_form_that_is_not_known_are_left_out(time: str, tmp_path: Path) -> None:
+    summary = reported(tmp_path, jtl([[time, *row(number)[1:]] for number in range(10)]), {"format": 2})
+    assert counts(summary) == WHOLE and summary.load is None
+    assert summary.main.times["rtt"].max.value == 58  # type: ignore[union-attr]
+    assert f"such as {time}, are in no form that is known" in " ".join(summary.warnings)
 
 
 NO_TIMES: dict[str, dict[str, object]] = {
