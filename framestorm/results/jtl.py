@@ -82,6 +82,13 @@ SOURCE = (
 # What was sent in place of a value: a variable that nothing had defined, or the end of a CSV data set. JMeter encodes
 # these in an address.
 _UNREPLACED = r"(?i)(?:\$|%24)(?:\{|%7B)[^{}/?&]{1,80}?(?:\}|%7D)|(?:<|%3C)EOF(?:>|%3E)"
+# What a row says of its error; without the column URL, a status is taken as that of an answer.
+_FAILURE = (
+    *_TEXT,
+    (pl.col("URL") != "null").fill_null(value=True).alias("is_http"),
+    (pl.col("source") == TRANSACTION).alias("is_transaction"),
+)
+_KEY = pl.concat_str(*_FAILURE, separator="\x1f").alias("_key")  # no figure begins like this
 _THREADS = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
 
 
@@ -104,6 +111,7 @@ class Jtl:
     of_hosts: the rows of samplers, by host.
     unreplaced: how many rows have a text that was sent in place of a value, by label and text.
     threads: how many threads JMeter had on each host, the most in each second: time_s, host, threads.
+    failures: what rows with an error say of it, each different one once: `_FAILURE`, and these as one text, `_key`.
     """
 
     problem: str | None = None
@@ -120,6 +128,7 @@ class Jtl:
     of_hosts: list[HostRows] = field(default_factory=list)
     unreplaced: Counter[tuple[str, str]] = field(default_factory=Counter)
     threads: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_THREADS))
+    failures: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
 def read_jtl(run_dir: Path, record: Record) -> Jtl:
@@ -166,20 +175,20 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     needed = ("rtt_ms", "ok", *(("start_ms",) if with_start else ()))
     good = pl.all_horizontal(pl.col(needed).is_not_null()).alias("_good")
     possible = PossibleTimes.of(record, rows.select("start_ms"))
-    rows = rows.with_columns(good, possible.holds(with_start=with_start).alias("_has_time"))
+    rows = rows.with_columns(SOURCE, good, possible.holds(with_start=with_start).alias("_has_time"))
     rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
-    keys = ("label", "host", SOURCE, "_good")
+    keys = ("label", "host", "source", "_good")
     # The sum of the times is not known if one of them cannot be.
     sum_ms = pl.when(pl.col("rtt_ms").null_count() == 0).then(pl.col("rtt_ms").sum()).otherwise(float("nan"))
     end_ms = pl.col("start_ms") + pl.col("rtt_ms")
     sums = rows.group_by(*keys).agg(
         pl.len(), pl.col("ok").sum(), sum_ms.alias("ms"), pl.col("start_ms").min(), end_ms.max().alias("end_ms")
     )
-    is_sample = pl.col("_good") & (SOURCE != CUT_TRANSACTION)
+    is_sample = pl.col("_good") & (pl.col("source") != CUT_TRANSACTION)
     samples = rows.filter(is_sample)
     # Together, so that the file is read once.
-    counted, unreplaced, threads = pl.collect_all(
-        [sums.sort("label"), _unreplaced(samples), _threads(samples)], engine="streaming"
+    counted, unreplaced, threads, failures = pl.collect_all(
+        [sums.sort("label"), _unreplaced(samples), _threads(samples), _failures(samples)], engine="streaming"
     )
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
@@ -187,11 +196,11 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     of_samplers = {label for label, _, source, *_ in counted.iter_rows() if source == JTL}
     shared = sorted({label for label, _, source, *_ in counted.iter_rows() if source == TRANSACTION} & of_samplers)
     if shared:
-        is_shared = (SOURCE == TRANSACTION) & pl.col("label").is_in(shared)
+        is_shared = (pl.col("source") == TRANSACTION) & pl.col("label").is_in(shared)
         own_name = pl.concat_str("label", pl.lit(OF_TRANSACTION))
         rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
     rows = rows.filter(is_sample)
-    jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed, threads=threads)
+    jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed, threads=threads, failures=failures)
     of_samplers_only = counted.filter((pl.col("source") == JTL) & pl.col("_good"))
     span_ms = pl.col("end_ms").max() - pl.col("start_ms").min()
     of_hosts = of_samplers_only.group_by("host").agg(pl.col("len").sum(), pl.col("ms").sum(), span_ms)
@@ -220,7 +229,7 @@ def _unreplaced(samples: pl.LazyFrame) -> pl.LazyFrame:
     """Count the samples with a text that was sent in place of a value: label, source, text, len."""
     whole = pl.concat_str(pl.col("URL").fill_null(""), "label", separator=" ")
     texts = samples.filter(whole.str.contains(_UNREPLACED)).select(
-        "label", SOURCE, whole.str.extract_all(_UNREPLACED).alias("text")
+        "label", "source", whole.str.extract_all(_UNREPLACED).alias("text")
     )
     # Once for each sample, and in one form.
     decoded = (
@@ -301,8 +310,9 @@ def write_samples(
             time, is_http = _number(column), pl.col("URL").fill_null("null") != "null"
             further[name] = pl.when(is_http | (time > 0)).then(time)
     # The samples of users that are processes are sub-results of these, and samples nevertheless.
-    own = SOURCE if without is None else pl.when(SOURCE == SUB_RESULT).then(pl.lit(JTL)).otherwise(SOURCE)
-    rows = _with_cause(rows)
+    source = pl.col("source")
+    own = source if without is None else pl.when(source == SUB_RESULT).then(pl.lit(JTL)).otherwise(source)
+    rows = _with_cause(rows, jtl.failures)
     if http2_only:
         is_to_one = pl.col("URL").str.extract(OF_SERVER).is_in(list(http2_only))
         is_refused = (pl.col("cause") == "reset") & is_to_one.fill_null(value=False)
@@ -336,7 +346,7 @@ def write_samples(
 def read_users(jtl: Jtl) -> pl.DataFrame:
     """Return the rows labelled user, as a table for the summary."""
     assert jtl.rows is not None  # noqa: S101
-    users = _with_cause(jtl.rows.filter(pl.col("label") == USER), of_users=True)
+    users = _with_cause(jtl.rows.filter(pl.col("label") == USER), jtl.failures, of_users=True)
     return users.select(
         pl.col("thread").alias("user"),
         "host",
@@ -349,14 +359,13 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
     ).collect(engine="streaming")
 
 
-def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
-    """The rows with their error cause, null if there is no error. Each different text is classified only once."""
-    # Without the column, a status is taken as that of an answer.
-    is_http = (pl.col("URL") != "null").fill_null(value=True).alias("is_http")
-    texts = (*_TEXT, is_http, (SOURCE == TRANSACTION).alias("is_transaction"))
-    key = pl.when(~pl.col("ok")).then(pl.concat_str(*texts, separator="\x1f"))
-    rows = rows.with_columns(key.alias("_key"))  # no figure begins like this
-    failed = rows.filter(~pl.col("ok")).select(*texts, "_key").unique().collect(engine="streaming")
+def _failures(samples: pl.LazyFrame) -> pl.LazyFrame:
+    """Return what samples with an error say of it, each different one once."""
+    return samples.filter(~pl.col("ok")).select(*_FAILURE, _KEY).unique("_key")
+
+
+def _with_cause(rows: pl.LazyFrame, failures: pl.DataFrame, *, of_users: bool = False) -> pl.LazyFrame:
+    """Return the rows with their error cause, null if there is no error; each different failure is classified once."""
 
     def cause(code: str, message: str, failure: str, is_http: bool, is_transaction: bool) -> str:
         if of_users:
@@ -365,9 +374,10 @@ def _with_cause(rows: pl.LazyFrame, *, of_users: bool = False) -> pl.LazyFrame:
             return transaction_cause(message, failure)
         return request_cause(code, message, failure, is_http)
 
-    causes = [(key, cause(*of_row)) for *of_row, key in failed.iter_rows()]
+    causes = [(cause(*of_row), key) for *of_row, key in failures.iter_rows()]
     # Not by `replace_strict`, for which all rows would be in memory.
-    table = pl.LazyFrame(causes, schema={"_key": pl.String, "cause": pl.String}, orient="row")
+    table = pl.LazyFrame(causes, schema={"cause": pl.String, "_key": pl.String}, orient="row")
+    rows = rows.with_columns(pl.when(~pl.col("ok")).then(_KEY).alias("_key"))
     return rows.join(table, on="_key", how="left", maintain_order="left").drop("_key")
 
 
