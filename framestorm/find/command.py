@@ -30,7 +30,7 @@ from framestorm.plain import say
 from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
-from framestorm.run.plan_options import add_plan_options, hide_password, run_options
+from framestorm.run.plan_options import add_plan_options, add_slaves, hide_password, run_options
 from framestorm.setup import pieces as setup
 
 if TYPE_CHECKING:
@@ -70,11 +70,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     add_viewers(parser)
     add_stop_rules(parser)
     add_plan_options(parser)
-    slaves = parser.add_argument_group("over slaves")
-    slaves.add_argument("-R", "--remotestart", metavar="HOSTS", dest="slaves", help="run over slaves, as ./run.sh does")
-    slaves.add_argument(
-        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
-    )
+    add_slaves(parser)
     options: argparse.Namespace = parser.parse_args(list(words))
     return options
 

@@ -83,6 +83,20 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         jmeter.add_argument(*words, action=_Refused, nargs="?", const=reason, default=none, help=none)
 
 
+def add_slaves(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the options that name the slaves of a run; returns their group, for further ones."""
+    slaves = parser.add_argument_group("over slaves")
+    slaves.add_argument(
+        "-R", "--remotestart", metavar="HOSTS", dest="slaves",
+        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2'), or so "
+        "many pods of the cluster that kubectl uses (k8s:6)",
+    )  # fmt: skip
+    slaves.add_argument(
+        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
+    )
+    return slaves
+
+
 class _Accepted(argparse.Action):
     """An option of JMeter that asks for what a run does anyway."""
 

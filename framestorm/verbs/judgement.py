@@ -4,6 +4,7 @@ import argparse
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
@@ -14,6 +15,10 @@ EXIT_STATUS = (
     "exit status: 0 passed, 1 the run could not be done, 2 wrong usage, 3 criteria failed, "
     "4 partial (something was lost or stopped early), 5 undecided against the baseline (with --undecided fail)"
 )
+
+
+# Of these options, those that the record of a run has.
+RECORDED = ("criteria", "title", "baseline", "thresholds", "undecided", "accepts_overload", "judges_steady")
 
 
 def add_judgement(parser: argparse.ArgumentParser) -> None:
@@ -53,15 +58,22 @@ def add_judgement(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def check_baseline(options: argparse.Namespace) -> None:
-    """Check what is compared with what, before anything is started."""
-    options.thresholds = tuple(options.thresholds)
+def check_judgement(options: argparse.Namespace) -> dict[str, Any]:
+    """Check what `add_judgement` adds, before anything is started; return what the record of a run has of it.
+
+    Raises:
+        UsageError: there is no such baseline or folder, or a threshold without a baseline.
+    """
+    if options.markdown is not None and not options.markdown.absolute().parent.is_dir():
+        raise UsageError(f"--summary {options.markdown}: the folder {options.markdown.parent} does not exist")
+    options.criteria, options.thresholds = tuple(options.criteria), tuple(options.thresholds)
     if options.baseline is not None:
         from framestorm.compare import baseline
 
         options.baseline = baseline.checked(options.baseline, options.thresholds)
     elif options.thresholds or options.undecided == "fail":
         raise UsageError("--threshold and --undecided are for a comparison: name the run to compare with by --baseline")
+    return {name: getattr(options, name) for name in RECORDED}
 
 
 def report(run_dir: Path, judgement: argparse.Namespace, *, has_dashboard: bool = True) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
-from framestorm.verbs.judgement import EXIT_STATUS, add_judgement, check_baseline, report
+from framestorm.verbs.judgement import EXIT_STATUS, add_judgement, check_judgement, report
 
 RAW_FILES = ("run.json", "samples.jtl", "tree.xml", "samples.csv")
 
@@ -30,7 +30,7 @@ def main(words: Sequence[str]) -> int:
     )  # fmt: skip
     add_judgement(parser)
     options = parser.parse_args(list(words))
-    check_baseline(options)
+    recorded = check_judgement(options)
     options.run_dir, *others = options.runs
     if all(each.is_file() for each in options.runs):
         from framestorm.model import criteria
@@ -40,9 +40,7 @@ def main(words: Sequence[str]) -> int:
         out_dir = (options.out_dir or paths.new_dashboard(options.run_dir.stem)).absolute()
         for text in options.criteria:
             criteria.parse(text)
-        names = ("title", "baseline", "thresholds", "undecided", "accepts_overload", "judges_steady")
-        judgement = {name: getattr(options, name) for name in names}
-        import_jtl(options.runs, out_dir, Record(criteria=tuple(options.criteria), **judgement))
+        import_jtl(options.runs, out_dir, Record(**recorded))
         return report(out_dir, options, has_dashboard=False)
     if others:
         word = next(each for each in options.runs if not each.is_file())

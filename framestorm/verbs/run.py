@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from framestorm import __version__, paths
+from framestorm import __version__
 from framestorm.errors import UsageError
 from framestorm.model import criteria, stop_rule
 from framestorm.model.scraped import scraped_criterion
@@ -14,7 +14,7 @@ from framestorm.plain import visible
 from framestorm.run import plan_options, properties
 from framestorm.run.options import RunOptions
 from framestorm.verbs import VERBS
-from framestorm.verbs.judgement import EXIT_STATUS, add_judgement, check_baseline, report
+from framestorm.verbs.judgement import EXIT_STATUS, add_judgement, check_judgement, report
 
 
 def main(words: Sequence[str]) -> int:
@@ -28,7 +28,7 @@ def main(words: Sequence[str]) -> int:
         elif not options.scrape and scraped.is_of_target_only:
             raise UsageError(f"--fail-if {text!r} is about a series of the target: give its address by --scrape URL")
     stop_rule.parse_all(options.stop_if, options.stop_when)
-    check_baseline(options)
+    check_judgement(options)
     # Only now: what they import takes longer than --help and a wrong option.
     from framestorm import conductor
     from framestorm.run import pieces
@@ -38,8 +38,6 @@ def main(words: Sequence[str]) -> int:
     is_check, live_port = options.check, options.live_port
     del options.check, options.live_port
     judgement = argparse.Namespace(**vars(options))
-    if options.markdown is not None and not options.markdown.absolute().parent.is_dir():
-        raise UsageError(f"--summary {options.markdown}: the folder {options.markdown.parent} does not exist")
     del options.markdown
     run = _run_options(options, words)
     setup.ensure(pieces.of_run(run.what, run.where))
@@ -112,12 +110,7 @@ def _add_options(parser: Parser) -> None:
 
 
 def _add_slaves(parser: Parser) -> None:
-    slaves = parser.add_argument_group("over slaves")
-    slaves.add_argument(
-        "-R", "--remotestart", metavar="HOSTS", dest="slaves",
-        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2'), or so "
-        "many pods of the cluster that kubectl uses (k8s:6)",
-    )  # fmt: skip
+    slaves = plan_options.add_slaves(parser)
     slaves.add_argument(
         "-r", "--runremote", dest="slaves", action="store_const", const="-r",
         help="run over the slaves of JMeter's property remote_hosts, or without it over all of the inventory",
@@ -126,9 +119,6 @@ def _add_slaves(parser: Parser) -> None:
         "-G", "--globalproperty", metavar="NAME=VALUE", dest="extra", action="append", default=[],
         help="set a property of JMeter, or all of a FILE, on the slaves too; the plan's reach them by -J, as totals",
     )  # fmt: skip
-    slaves.add_argument(
-        "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"
-    )
     slaves.add_argument("--image", metavar="IMAGE", help="the kit's image for pods (default: framestorm:VERSION)")
     slaves.add_argument(
         "--continue-without", dest="without_faulty", action="store_true", help="leave out slaves that cannot take part"
@@ -154,5 +144,5 @@ def _run_options(options: argparse.Namespace, words: Sequence[str]) -> RunOption
         options.slaves = options.given.get("remote_hosts") or "slaves"
     options.scrape = tuple(options.scrape)
     options.stop_if, options.stop_when = tuple(options.stop_if), tuple(options.stop_when)
-    options.criteria, options.extra = tuple(options.criteria), properties.assigned(extra, "-G")
+    options.extra = properties.assigned(extra, "-G")
     return RunOptions.of(**vars(options), command=("./run.sh", *words))

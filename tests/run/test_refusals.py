@@ -45,7 +45,9 @@ NOWHERE = "http://127.0.0.1:9"
         ("--influxdb ftp://influx/write", 2, ["expected an address to write to"]),
         ("--influxdb http://[influx/write", 2, ["expected an address to write to"]),
         ("-o /proc/framestorm/run", 1, ["/proc", "-o"]),  # which takes no new folders from anyone, root included
+        ("--summary none/out.md", 2, ["--summary none/out.md: the folder none does not exist"]),
         ("report studies", 2, ["no run.json"]),
+        ("report studies --summary none/out.md", 2, ["--summary none/out.md: the folder none does not exist"]),
         ("study", 2, ["say which study"]),
         ("study threads-by-slep", 2, ["no study threads-by-slep", "did you mean threads-by-sleep?"]),
         ("study STUDY --only user=2", 2, ["unknown factor 'user'", "did you mean users?"]),
