@@ -52,7 +52,7 @@ def jmeter() -> Files:
 
 def kit() -> Files:
     """What a slave needs of the checkout, laid out as there, and the default clip."""
-    files = _tree(REPO / "client", "*.p[yl]", "client/")
+    files = [file for names in ("*.p[yl]", "datatypes.json") for file in _tree(REPO / "client", names, "client/")]
     for name in ("user.properties", "jmeter-server"):
         files += _tree(REPO / "jmx", name, "jmx/")
     return [*files, ("video/sample.mp4", LOCAL / "sample.mp4")]

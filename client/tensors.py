@@ -26,19 +26,9 @@ class _Datatype(NamedTuple):
     examples: Sequence[Any]
 
 
-_WHOLE, _REAL = (1, 2, 3), (0.1, 0.2, 0.3)
-_DATATYPES = {
-    "BOOL": _Datatype("?", "bool", (True, False)),
-    **{f"INT{bits}": _Datatype(form, "int", _WHOLE) for bits, form in ((8, "b"), (16, "h"), (32, "i"))},
-    "INT64": _Datatype("q", "int64", _WHOLE),
-    **{f"UINT{bits}": _Datatype(form, "uint", _WHOLE) for bits, form in ((8, "B"), (16, "H"), (32, "I"))},
-    "UINT64": _Datatype("Q", "uint64", _WHOLE),
-    "FP16": _Datatype("e", "", _REAL),
-    "BF16": _Datatype("H", "", _REAL),
-    "FP32": _Datatype("f", "fp32", _REAL),
-    "FP64": _Datatype("d", "fp64", _REAL),
-    "BYTES": _Datatype("", "bytes", ("text",)),
-}
+# The protocol's types, for the conductor too.
+_FILE = Path(__file__).with_name("datatypes.json")
+_DATATYPES = {name: _Datatype(**fields) for name, fields in json.loads(_FILE.read_text(encoding="utf-8")).items()}
 
 
 class NamedModel(NamedTuple):

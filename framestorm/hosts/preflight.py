@@ -14,7 +14,8 @@ CLOCK_WITHIN_MS = 100.0
 
 def kit_files() -> list[str]:
     """Return the files of the checkout that a slave must have as they are here."""
-    files = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.JMX / "user.properties", paths.JMX / "jmeter-server"]
+    clients = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.CLIENT / "datatypes.json"]
+    files = [*clients, paths.JMX / "user.properties", paths.JMX / "jmeter-server"]
     return [str(path.relative_to(paths.ROOT)) for path in files]
 
 

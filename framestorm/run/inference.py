@@ -10,11 +10,12 @@ import math
 import re
 import shlex
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
+from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import request
 from framestorm.run.values import headers_of
@@ -24,18 +25,8 @@ EXPECT, EXPECT_V1 = "$.outputs[0].data", "$.predictions"
 MOST_ELEMENTS = 1_000_000  # of an input: as JSON, about 4 MB
 _MODEL = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?(?=/?(?:infer)?/?$)")
 _MODEL_V1 = re.compile(r"/v1(/models/[^/:]+)(?::predict)?/?$")
-# Some of each type, one after the other.
-_EXAMPLES: Mapping[str, Sequence[object]] = {
-    "BOOL": (True, False),
-    "BYTES": ("text",),
-    **dict.fromkeys(("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), (1, 2, 3)),
-    **dict.fromkeys(("FP16", "FP32", "FP64", "BF16"), (0.1, 0.2, 0.3)),
-}
-# As struct has them. An example of BF16 is the upper half of FP32, and each text has its length before it.
-_FORMATS = {
-    **{"BOOL": "?", "INT8": "b", "INT16": "h", "INT32": "i", "INT64": "q", "FP16": "e", "FP32": "f", "FP64": "d"},
-    **{"UINT8": "B", "UINT16": "H", "UINT32": "I", "UINT64": "Q"},
-}
+# Of each type: how struct has a value, and examples.
+_DATATYPES = json.loads((paths.CLIENT / "datatypes.json").read_text(encoding="utf-8"))
 
 
 class _Tensor(BaseModel):
@@ -120,9 +111,9 @@ def _nested(values: Sequence[Any], shape: Sequence[int]) -> list[Any]:
 def _packed(datatype: str, values: Sequence[Any]) -> bytes:
     if datatype == "BYTES":
         return b"".join(struct.pack("<I", len(text)) + text for text in map(str.encode, values))
-    if datatype == "BF16":
+    if datatype == "BF16":  # the upper half of FP32
         return b"".join(struct.pack("<f", value)[2:] for value in values)
-    return struct.pack(f"<{len(values)}{_FORMATS[datatype]}", *values)
+    return struct.pack(f"<{len(values)}{_DATATYPES[datatype]['format']}", *values)
 
 
 def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:
@@ -140,8 +131,7 @@ def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:
 
 def _example(tensor: _Tensor, model: str) -> dict[str, Any]:
     """Return an example of an input; a dimension that may be of any size has size 1."""
-    examples = _EXAMPLES.get(tensor.datatype)
-    if examples is None:
+    if tensor.datatype not in _DATATYPES:
         raise FramestormError(f"{model}: input {tensor.name} has type {tensor.datatype}, which is none of V2's")
     shape = [max(1, size) for size in tensor.shape] or [1]
     n = math.prod(shape)
@@ -149,5 +139,6 @@ def _example(tensor: _Tensor, model: str) -> dict[str, Any]:
         raise FramestormError(
             f"{model}: input {tensor.name} has {n:,} elements, and an example as JSON at most {MOST_ELEMENTS:,}"
         )
+    examples = _DATATYPES[tensor.datatype]["examples"]
     data = [examples[number % len(examples)] for number in range(n)]
     return {"name": tensor.name, "shape": shape, "datatype": tensor.datatype, "data": data}
