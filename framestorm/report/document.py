@@ -53,6 +53,20 @@ def render_part(template: str, **values: Any) -> str:
     return _template(template, {}).render(**values)
 
 
+class _Compiled(jinja2.BytecodeCache):
+    """What this process has compiled: a page with filters of its own would compile all of its templates again."""
+
+    def __init__(self) -> None:
+        self._templates: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        if bucket.key in self._templates:
+            bucket.bytecode_from_string(self._templates[bucket.key])
+
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        self._templates[bucket.key] = bucket.bytecode_to_string()
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -61,6 +75,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda each: visible(each) if isinstance(each, str) and not isinstance(each, Markup) else each,
+        bytecode_cache=_Compiled(),
     )
     formats = {name: _or_dash(getattr(units, name)) for name in FORMATS}
     environment.filters.update(formats | {"utc": utc, "value": value, "quoted": shlex.quote})
