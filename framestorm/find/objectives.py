@@ -8,16 +8,18 @@ from pathlib import Path
 from framestorm.endpoint import is_on_this_machine
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria as grammar
-from framestorm.model import files
+from framestorm.model import files, stop_rule
+from framestorm.model.cause import FAILED_CHECK, FAILED_SAMPLE, Side, describe
 from framestorm.model.criteria import OVERLOAD, Criterion
 from framestorm.model.judgement import Judgement
 from framestorm.model.metric import PERCENTILE
 from framestorm.model.search import Outcome, Probe
-from framestorm.model.summary import Summary
+from framestorm.model.summary import LabelSummary, Summary
 from framestorm.results.samples import read_samples
 from framestorm.stats.batches import FEWEST_EVENTS, rate_ends
 from framestorm.stats.estimate import Estimate
 
+ON_ERRORS = ("success", "errors")
 KEEPS_UP = "it keeps up with the rate"
 OPPOSITES = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _SIGN = re.compile(r"(.*)(<=|>=|<|>)(.*)", re.DOTALL)
@@ -77,8 +79,9 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     judged = [each for each in summary.criteria if not summary.has_default_criteria or each.metric == OVERLOAD]
     judged = [each for each in judged if each.text not in of_rules]
     rates = summary.facts.rates
-    generator = _blame(summary, is_missed=any(each.state != "passed" for each in judged))
-    if not generator and (open_ones := [each for each in judged if each.state == "unjudged"]):
+    is_by_answers = any(_is_missed_by_answers(each, summary) for each in judged)
+    generator = "" if is_by_answers else _blame(summary, is_missed=any(each.state != "passed" for each in judged))
+    if not (generator or is_by_answers) and (open_ones := [each for each in judged if each.state == "unjudged"]):
         raise FramestormError(
             f"at {load:g}, {objective_of(open_ones[0])!r} could not be judged: {open_ones[0].why}; "
             "give longer probes by --probe-s, or another objective"
@@ -103,6 +106,7 @@ def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     summary = files.read(run_dir / "summary.json", Summary)
     decision, rates = summary.run.decision, summary.facts.rates
     rule, measured = (decision.text, decision.measured) if decision else ("", "")
+    is_on_errors = bool(decision) and stop_rule.parse("--stop-if", rule, summary.label).criterion.metric in ON_ERRORS
     return Probe(
         load,
         run_dir.name,
@@ -110,7 +114,7 @@ def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
         length_s,
         rates.asked_per_s,
         in_flight=rates.in_flight,
-        generator=_blame(summary, is_missed=True),
+        generator="" if is_on_errors and _is_refused(summary) else _blame(summary, is_missed=True),
     )
 
 
@@ -136,10 +140,36 @@ def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
         length_s,
         answered_per_s=rate_per_s,
         in_flight=summary.facts.rates.in_flight,
-        generator=_blame(summary, is_missed=True),
+        generator="" if _is_refused(summary) else _blame(summary, is_missed=True),
         answered_low=low,
         answered_high=high,
     )
+
+
+def _errors_of_answers(label: LabelSummary) -> int:
+    """Return how many errors the function's answers say themselves, however long these took to arrive here.
+
+    Assertions are left out, which may be on the time.
+    """
+    causes = [*label.causes.items(), *label.further_causes.items()]
+    known = [(describe(cause), n) for cause, n in causes if not cause.startswith((FAILED_CHECK, FAILED_SAMPLE))]
+    return sum(n for cause, n in known if cause.side is Side.FUNCTION and not cause.is_timeout)
+
+
+def _is_missed_by_answers(judgement: Judgement, summary: Summary) -> bool:
+    """Return whether an objective on errors is missed by those that the function's answers say, without any other."""
+    label = summary.labels.get(judgement.label)
+    if judgement.state != "failed" or judgement.metric not in ON_ERRORS or not (label and label.n):
+        return False
+    n = _errors_of_answers(label)
+    share = n / label.n
+    value = 1 - share if judgement.metric == "success" else share if judgement.unit == "%" else n
+    return grammar.OPERATORS[judgement.op](value, judgement.limit)
+
+
+def _is_refused(summary: Summary) -> bool:
+    """Return whether the function's answers are errors so often that it does not keep up."""
+    return _errors_of_answers(summary.main) > (1 - KEPT) * summary.main.n
 
 
 def _blame(summary: Summary, *, is_missed: bool) -> str:

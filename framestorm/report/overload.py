@@ -94,7 +94,8 @@ def overload(
         "refused": _is_share(bins["refused"], bins),
         "unsent": has_dropped and (busy >= ALL_WAIT * asked.limit if asked.limit else not asked.is_paced),
     }
-    # One that sends in time is not to blame, on however busy a machine.
+    # One that sends in time is not to blame, on however busy a machine; nor for what the function says itself.
+    is_shown = holds["unsent"] or holds["refused"]
     slower_ms = (grown.after_ms or 0.0) - (grown.before_ms or 0.0)
     is_late = late_ms > LATE * slower_ms if late_ms is not None else planned is None or n < IN_TIME * planned
     return Overload(
@@ -115,7 +116,7 @@ def overload(
         timed_out=int(bins["timed_out"].sum()),
         refused=int(bins["refused"].sum()),
         unsent=dropped,
-        generator=generator if is_late and not holds["unsent"] else "",
+        generator=generator if is_late and not is_shown else "",
     )
 
 

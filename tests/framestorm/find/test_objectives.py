@@ -105,6 +105,37 @@ def test_a_missed_time_on_a_saturated_machine_says_nothing_of_the_function(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("criterion", "cause", "blamed"),
+    [
+        ("success < 95 %", "status-429", False),
+        ("errors > 5 %", "status-500", False),
+        ("errors > 9", "not-json", False),
+        ("errors > 10", "status-429", True),
+        ("success < 95 %", "timeout", True),
+        ("success < 95 %", "connect", True),
+        ("success < 95 %", "failed-check: The operation lasted too long", True),
+        ("p95 >= 1 s", "status-429", True),
+    ],
+)
+def test_answers_that_alone_miss_an_objective_are_the_functions_on_whatever_machine(
+    tmp_path: Path, criterion: str, cause: str, blamed: bool
+) -> None:
+    label = replace(summary_of(100).labels["frame"], ok=90, failed=10, success=0.9, causes={cause: 10})
+    fields = {"labels": {"frame": label}, "doubts": ["saturated", "not_offered"]}
+    late = probed(tmp_path, judged(criterion, "failed"), judged("overload", "unjudged"), **fields)
+    assert (bool(late.generator), late.passed) == (blamed, False)
+
+
+@pytest.mark.parametrize(("refused", "blamed"), [(40, False), (10, True)])
+def test_a_rung_whose_requests_are_refused_is_the_functions(tmp_path: Path, refused: int, blamed: bool) -> None:
+    ends = "".join(f"frame,{100 * n}.0,50.0,true\n" for n in range(401))
+    (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{ends}")
+    label = replace(summary_of(401).labels["frame"], causes={"status-429": refused})
+    files.write(tmp_path / "summary.json", summary_of(401, labels={"frame": label}, doubts=["saturated"]))
+    assert bool(rung_of(tmp_path, 2, 40).generator) == blamed
+
+
+@pytest.mark.parametrize(
     ("url", "cores", "blamed"),
     [
         ("http://127.0.0.1:8080/", 0.1, False),

@@ -51,19 +51,21 @@ def around(mean_s: float, n: int, random: Random) -> Floats:
 
 def judged(
     starts: Floats, ends: Floats, asked: Curves | None = None, failed: Flags | None = None, cause: str | None = None,
-    arrivals: Arrivals | None = None, limit: int | None = None, is_paced: bool = False,
+    arrivals: Arrivals | None = None, limit: int | None = None, is_paced: bool = False, late_s: float = 0.0,
+    generator: str = "",
 ) -> Overload | None:  # fmt: skip
     wrong = np.zeros(starts.size, bool) if failed is None else failed
     table = pl.DataFrame(
         {
             "start_ms": np.round(START_MS + 1000 * starts), "rtt_ms": 1000 * (ends - starts), "ok": ~wrong,
-            "timed_out": wrong & (cause == "timeout"), "intended_ms": np.round(START_MS + 1000 * starts),
+            "timed_out": wrong & (cause == "timeout"), "intended_ms": np.round(START_MS + 1000 * (starts - late_s)),
             "cause": pl.Series([cause if each else None for each in wrong], dtype=pl.String), "host": "a",
         }
     ).lazy()  # fmt: skip
     flight = in_flight(table, users_table([]).lazy(), [], START_MS, "request", {})
     schedule = Asked(asked or {}, limit, is_paced)
-    return overload(table, schedule, rates(table, flight, schedule.per_s), arrivals or Arrivals(), START_MS)
+    per_s = rates(table, flight, schedule.per_s)
+    return overload(table, schedule, per_s, arrivals or Arrivals(), START_MS, generator)
 
 
 def steady(rate: float, length_s: float) -> Curves:
@@ -228,6 +230,18 @@ def test_requests_that_are_refused_are_noticed(rate: float, length_s: float) -> 
         free = free if refused[number] else ends[number]
     found = judged(starts, ends, steady(rate, length_s), refused, "status-503")
     assert found is not None and found.signs == ["refused"] and found.answered_per_s == pytest.approx(60, rel=0.02)
+
+
+@pytest.mark.parametrize(("is_refused", "blamed"), [(True, ""), (False, "vm was saturated")])
+def test_a_saturated_generator_that_sends_late_is_not_to_blame_for_what_the_function_refuses(
+    is_refused: bool, blamed: str
+) -> None:
+    starts, random = even(80, 30), np.random.default_rng(3)
+    refused = random.random(starts.size) < 0.3 * is_refused
+    ends = np.where(refused, starts + 0.001, starts + 0.02 + 0.05 * starts)
+    found = judged(starts, ends, steady(80, 30), refused, "status-429", late_s=0.5, generator="vm was saturated")
+    assert found is not None and found.generator == blamed
+    assert ("refused" in found.signs) == is_refused
 
 
 @pytest.mark.parametrize("is_paced", [False, True])
