@@ -19,7 +19,7 @@ def main(words: Sequence[str]) -> int:
     """Make the page of a history, and return the exit status.
 
     Raises:
-        UsageError: a folder is not there, or the page would replace a file that is none.
+        UsageError: a folder or a property is not there, or the page would replace a file that is none.
         FramestormError: there is no run, or the page cannot be written.
     """
     asked = _parser().parse_args(list(words))
@@ -31,12 +31,18 @@ def main(words: Sequence[str]) -> int:
         raise UsageError(f"{page}: there is no folder {page.parent}; choose another file with -o")
     if page.exists() and not _is_history(page):
         raise UsageError(f"{page} exists and is no page of a history; choose another file with -o")
-    made = trends(read_headlines(folders))
-    if not made:
-        names = ", ".join(paths.shown(folder) for folder in folders)
+    headlines, names = read_headlines(folders), ", ".join(paths.shown(folder) for folder in folders)
+    if not headlines:
         raise FramestormError(f"there is no run in {names}; name the folders that have runs in them")
+    settings = sorted({setting.partition("=")[0] for each in headlines for setting in each.key.settings})
+    if unknown := [name for name in asked.ignored if name not in settings]:
+        raise UsageError(
+            f"--ignore {unknown[0]}: no run in {names} is kept apart by it; "
+            f"what keeps runs apart: {', '.join(settings) or 'no property'}"
+        )
+    made = trends(headlines, asked.ignored)
     try:
-        write_text(page, page_html(made, page.parent.resolve()))
+        write_text(page, page_html(made, page.parent.resolve(), asked.ignored))
     except OSError as error:
         raise FramestormError(f"{page} cannot be written: {error.strerror}; choose another file with -o") from error
     say(visible(terminal_text(made)))
@@ -66,4 +72,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "-o", metavar="FILE", dest="page", type=Path, help=f"the page (default: {FILE} in the first folder)"
     )
+    parser.add_argument(
+        "--ignore", metavar="NAME", dest="ignored", action="append", default=[],
+        help="let this property, or setting of the platform (target.cpu), keep no runs apart, although the plan reads "
+        "it, such as one that carries a commit or a date; may be repeated",
+    )  # fmt: skip
     return parser

@@ -137,7 +137,7 @@ def _key(summary: Json, run: Json) -> LoadKey:
     settings = [f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out]
     # Of a function that a study or a search set up.
     settings += [f"target.{name}={value}" for name, value in sorted(_part(target, "settings").items())]
-    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, run), ", ".join(settings))
+    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, run), tuple(settings))
 
 
 def _load(summary: Json, run: Json) -> str:

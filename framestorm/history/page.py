@@ -38,8 +38,11 @@ TITLE = "History"
 MAX_TICKS, MAX_OPEN, MAX_TOLD = 6, 20, 12
 
 
-def page_html(trends: Sequence[Trend], folder: Path) -> str:
-    """Render the page that lies in `folder`, from which the pages of runs are linked."""
+def page_html(trends: Sequence[Trend], folder: Path, ignored: Sequence[str] = ()) -> str:
+    """Render the page that lies in `folder`, from which the pages of runs are linked.
+
+    ignored: the settings that keep no runs apart.
+    """
     names = Counter(run.run for trend in trends for run in trend.runs)
 
     def name_of(run: Headline) -> str:
@@ -60,6 +63,7 @@ def page_html(trends: Sequence[Trend], folder: Path) -> str:
         trends=shown,
         single=[run for trend in trends if len(trend.runs) == 1 for run in trend.runs],
         columns=COLUMNS,
+        ignored=", ".join(ignored),
         n=sum(names.values()),
         max_open=MAX_OPEN,
         level=LEVEL,

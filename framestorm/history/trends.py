@@ -1,6 +1,6 @@
 """Runs of the same plan, target and load over time, and where the level of a figure changed."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -62,11 +62,14 @@ class Trend:
         return [change for change in self.changes if change.first == number]
 
 
-def trends(headlines: Iterable[Headline]) -> list[Trend]:
-    """Return the trends of headlines in the order of their starts; the one with the latest run comes first."""
+def trends(headlines: Iterable[Headline], ignored: Collection[str] = ()) -> list[Trend]:
+    """Return the trends of headlines in the order of their starts; the one with the latest run comes first.
+
+    ignored: the names of settings that keep no runs apart.
+    """
     by_key: dict[LoadKey, list[Headline]] = {}
     for each in headlines:
-        by_key.setdefault(each.key, []).append(each)
+        by_key.setdefault(each.key.without(ignored), []).append(each)
     made = [Trend(key, runs, sorted(_changes(runs), key=lambda each: each.first)) for key, runs in by_key.items()]
     return sorted(made, key=lambda trend: -(trend.runs[-1].started_ms or 0.0))
 

@@ -1,7 +1,8 @@
 """The headline of a run: its few figures that outlive formats, one line a run in a history."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from framestorm.model.summary import VerdictWord
 from framestorm.stats.estimate import Estimate
@@ -12,12 +13,19 @@ NOT_KNOWN = "not known"
 
 
 class LoadKey(NamedTuple):
-    """What runs have in common that can be compared: a plan, its target, its load, and what else was set and read."""
+    """What runs have in common that can be compared: a plan, its target, its load, and what else was set and read.
+
+    settings: each as `name=value`.
+    """
 
     plan: str
     target: str
     load: str
-    settings: str
+    settings: tuple[str, ...] = ()
+
+    def without(self, names: Collection[str]) -> Self:
+        """Return the key without the settings of these names."""
+        return self._replace(settings=tuple(each for each in self.settings if each.partition("=")[0] not in names))
 
 
 @dataclass(frozen=True)

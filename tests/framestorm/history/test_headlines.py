@@ -12,7 +12,7 @@ from framestorm.model.headline import LoadKey
 from framestorm.model.run import Target
 from tests.framestorm.history.conftest import START_MS, MakeRun
 
-KEY = LoadKey("requests.jmx", "http://127.0.0.1:8080/", "4 users for 60 s", "")
+KEY = LoadKey("requests.jmx", "http://127.0.0.1:8080/", "4 users for 60 s")
 
 
 def test_a_headline_has_the_figures_of_the_main_samples(make_run: MakeRun) -> None:
@@ -48,7 +48,7 @@ def test_a_run_of_the_first_format_keeps_its_figures(tmp_path: Path) -> None:
     (folder / "run.json").write_text("{}")
     (folder / "summary.json").write_text(json.dumps(content))
     headline = read_headline(folder)
-    assert headline.key == LoadKey("face-blur.jmx", "embedded", "3 users for 30 s", "")
+    assert headline.key == LoadKey("face-blur.jmx", "embedded", "3 users for 30 s")
     assert (headline.label, headline.n, headline.verdict) == ("frame", 9, "pass")
     # A percentile that is just the largest of few samples is none.
     assert {name: figure.value for name, figure in headline.figures.items()} == {
@@ -92,17 +92,17 @@ def test_what_else_was_set_keeps_runs_apart_and_the_port_of_the_embedded_target_
     one, other = (make_run(f"at-{n}", target=each, given={"url": each.url}) for n, each in enumerate(embedded))
     assert read_headline(one).key == read_headline(other).key
     large = make_run("large", given={"body": "@large.json", "url": "http://127.0.0.1:8080/"})
-    assert read_headline(large).key == KEY._replace(settings="body=@large.json")
+    assert read_headline(large).key == KEY._replace(settings=("body=@large.json",))
 
 
 def test_settings_of_the_target_keep_runs_apart(make_run: MakeRun) -> None:
     """As those of a study's points, and of the probes of a search over replicas."""
     url = "http://127.0.0.1:8080/"
     of_each = [make_run(f"replicas-{n}", target=Target("openfaas", url, {"replicas": str(n)})) for n in (1, 2)]
-    assert [read_headline(each).key.settings for each in of_each] == ["target.replicas=1", "target.replicas=2"]
+    assert [read_headline(each).key.settings for each in of_each] == [("target.replicas=1",), ("target.replicas=2",)]
 
 
 def test_runs_of_different_builds_are_of_one_group(make_run: MakeRun) -> None:
     """The plan reads `tenant`, and nothing reads `build`."""
     builds = [make_run(f"build-{n}", given={"build": str(n), "tenant": "a"}, unread=("build",)) for n in (1, 2)]
-    assert {read_headline(each).key for each in builds} == {KEY._replace(settings="tenant=a")}
+    assert {read_headline(each).key for each in builds} == {KEY._replace(settings=("tenant=a",))}

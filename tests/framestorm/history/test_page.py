@@ -71,3 +71,18 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.Captur
     gone = tmp_path / "gone"
     assert cli.main(["history", str(gone), "-o", str(tmp_path / "page.html")]) == 2
     assert f"there is no folder {gone}" in capsys.readouterr().err
+
+
+def test_an_ignored_property_is_named_and_its_value_stays_with_each_run(
+    make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in range(2):
+        make_run(f"run-{day}", day=day, given={"headers": f"X-Commit: {day}", "body": "a"})
+    assert cli.main(["history", str(tmp_path), "--ignore", "headers"]) == 0
+    page = own_text((tmp_path / "history.html").read_text())
+    assert "in 1 group of" in page
+    assert [value in page for value in ("headers=X-Commit: 0", "headers=X-Commit: 1")] == [True, True]
+    assert "and for headers, by --ignore" in page
+    capsys.readouterr()
+    assert cli.main(["history", str(tmp_path), "--ignore", "header"]) == 2
+    assert "what keeps runs apart: body, headers" in capsys.readouterr().err

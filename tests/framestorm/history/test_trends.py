@@ -37,3 +37,11 @@ def test_the_group_of_the_latest_run_comes_first(make_run: MakeRun) -> None:
     made = [make_run("a", day=0), make_run("b", day=3, plan="shop.jmx"), make_run("c", day=1)]
     by_plan = [(trend.key.plan, [run.run for run in trend.runs]) for trend in trends(map(read_headline, made))]
     assert by_plan == [("shop.jmx", ["b"]), ("requests.jmx", ["a", "c"])]
+
+
+def test_an_ignored_setting_keeps_no_runs_apart_and_another_does(make_run: MakeRun) -> None:
+    given = [{"headers": f"X-Commit: {n}", "body": body} for n, body in enumerate("aab")]
+    runs = [read_headline(make_run(f"run-{day}", day=day, given=each)) for day, each in enumerate(given)]
+    assert len(trends(runs)) == 3
+    by_settings = {trend.key.settings: len(trend.runs) for trend in trends(runs, ["headers"])}
+    assert by_settings == {("body=a",): 2, ("body=b",): 1}
