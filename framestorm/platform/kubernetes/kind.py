@@ -110,7 +110,7 @@ def is_up() -> bool:
 
 
 def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
-    """Put images on the nodes, unless each has them.
+    """Put images on the nodes, unless each has them; what a node has by another name gets this one too.
 
     Args:
         images: by name, the id of each.
@@ -118,7 +118,7 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
     """
     with _locked():
         nodes = _nodes()
-        if all(_has(node, *image) for node in nodes for image in images.items()):
+        if all(_name(node, *image) for node in nodes for image in images.items()):
             return
         with tempfile.TemporaryDirectory(dir=HOME) as folder:
             archive = Path(folder, "images.tar")
@@ -126,12 +126,20 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
             _kind("load", "image-archive", str(archive), "--name", NAME)
         for node in nodes:
             for name, image_id in images.items():
-                engine.ENGINE.run("exec", node, *_IMAGES, "label", _full(name), f"{_ID}={image_id}")
+                _label(node, name, image_id)
 
 
-def _has(node: str, name: str, image_id: str) -> bool:
-    wanted = f'name=={_full(name)},labels."{_ID}"=={image_id}'
-    return bool(engine.ENGINE.run("exec", node, *_IMAGES, "ls", "--quiet", wanted).strip())
+def _name(node: str, name: str, image_id: str) -> bool:
+    """Give an image on a node a name; returns whether it is there."""
+    names = engine.ENGINE.run("exec", node, *_IMAGES, "ls", "--quiet", f'labels."{_ID}"=={image_id}').split()
+    if names and _full(name) not in names:
+        engine.ENGINE.run("exec", node, *_IMAGES, "tag", "--force", names[0], _full(name))
+        _label(node, name, image_id)
+    return bool(names)
+
+
+def _label(node: str, name: str, image_id: str) -> None:
+    engine.ENGINE.run("exec", node, *_IMAGES, "label", _full(name), f"{_ID}={image_id}")
 
 
 def _full(name: str) -> str:
