@@ -17,6 +17,7 @@ from framestorm.platform import registry
 from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import engine, layout, manifests, needs, openfaas, store
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
+from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas.layout import BIN, FAAS_CLI
 from framestorm.platform.registry import Platforms
@@ -29,6 +30,7 @@ WITHIN_S = 120
 INGRESS = f"http://{layout.ADDRESS}:{layout.INGRESS_PORT}"
 GATEWAY = layout.GATEWAY_URL
 NOOP = "dev.local/noop:1"
+HPA_RATE_PER_S = 300
 OCR = f"{layout.REGISTRY}/ocr:1"
 STUDY = """\
 title: Activator
@@ -213,31 +215,43 @@ class TestPlatformsOfAStudy:
         assert requests.post(platform.url, headers=platform.headers(), timeout=WITHIN_S).text == "ok"
         assert platform.settings_as_text()["memory_limit"] == "64Mi"
 
-    def test_an_autoscaler_adds_replicas_under_load(self, platforms: Platforms, run_sh: RunSh) -> None:
+    def test_an_autoscaler_adds_replicas_under_load(self, made: Cluster, platforms: Platforms, run_sh: RunSh) -> None:
         scaled = {"autoscaler": "hpa", "target": 50, "max_scale": 2, "cpu_request": "50m"}
         settings = {"kind": "kubernetes", "function": "noop", "image": NOOP, **scaled}
         platform = platforms.prepare(registry.read(settings))
-        load = (f"-Jurl={platform.url}", "-Jrate_per_s=300", "-Jramp_s=0", "-Jhold_s=80")
-        run = run_sh("-t", "jmx/request-rate.jmx", *load, f"--context={layout.CONTEXT}", out="hpa")
+        load = (f"-Jurl={platform.url}", f"-Jrate_per_s={HPA_RATE_PER_S}", "-Jramp_s=0", "-Jhold_s=300")
+        running = run_sh.start("-t", "jmx/request-rate.jmx", *load, f"--context={layout.CONTEXT}", out="hpa")
+        running.until(lambda: made.get("deployment", "noop", NAMESPACE)["status"].get("readyReplicas") == 2)
+        # The run sees it too while it sends for some seconds more.
+        until = running.lines("samples.jtl") + 5 * HPA_RATE_PER_S
+        running.until(lambda: running.lines("samples.jtl") > until)
+        running.interrupt()
+        run = running.ended(4)
         wanted = {float(row["value"]) for row in run.rows("metrics.csv") if row["metric"] == "autoscaler_wanted"}
         assert max(wanted) == 2
         (function,) = run.json("summary.json")["functions"]
         assert function["ready"] == {"min": 1, "max": 2} and len(function["activations"]) == 1
 
 
-def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster) -> None:
-    gateway = f"--gateway={GATEWAY}"
-    output(str(FAAS_CLI), "deploy", gateway, f"--image={NOOP}", "--name=noop", "--label=com.openfaas.scale.zero=true")
+@pytest.fixture(scope="module")
+def noop(made: Cluster) -> str:
+    """The function `noop` on OpenFaaS, which answers at this address."""
+    words = ("deploy", f"--gateway={GATEWAY}", f"--image={NOOP}", "--name=noop", "--label=com.openfaas.scale.zero=true")
+    output(str(FAAS_CLI), *words)
     url = f"{GATEWAY}/function/noop"
     assert wait_until(lambda: requests.post(url, timeout=WITHIN_S).text == "ok", WITHIN_S)
-    assert "noop" in output(str(FAAS_CLI), "list", gateway)
+    return url
+
+
+def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster, noop: str) -> None:
+    assert "noop" in output(str(FAAS_CLI), "list", f"--gateway={GATEWAY}")
     made.call("scale", "deployment", "noop", "--namespace=openfaas-fn", "--replicas=0")
 
     def status() -> dict[str, Any]:
         return dict(requests.get(f"{GATEWAY}/system/function/noop", timeout=WITHIN_S).json())
 
     assert wait_until(lambda: not status().get("availableReplicas"), WITHIN_S), status()
-    assert requests.post(url, timeout=WITHIN_S).text == "ok"
+    assert requests.post(noop, timeout=WITHIN_S).text == "ok"
 
 
 @pytest.fixture
@@ -298,6 +312,7 @@ def kit(made: Cluster) -> str:
     return IMAGE
 
 
+@pytest.mark.usefixtures("noop")
 def test_the_page_s_commands_for_pods(run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
     *_, block = blocks("containers.md", "console")
@@ -323,6 +338,7 @@ def namespaces(made: Cluster) -> set[str]:
     return {item["metadata"]["name"] for item in items if item["status"]["phase"] == "Active"}
 
 
+@pytest.mark.usefixtures("noop")
 def test_the_load_comes_from_pods(made: Cluster, run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
     running = start_load(run_sh, kit, "pods", "-Jhold_s=5")
@@ -332,6 +348,7 @@ def test_the_load_comes_from_pods(made: Cluster, run_sh: RunSh, kit: str, monkey
     assert done.json("run.json")["state"] == "complete" and not namespaces(made)
 
 
+@pytest.mark.usefixtures("noop")
 def test_a_pod_that_is_killed_is_a_slave_that_is_lost(
     made: Cluster, run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
