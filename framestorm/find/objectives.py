@@ -81,9 +81,10 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     rates = summary.facts.rates
     is_by_answers = any(_is_missed_by_answers(each, summary) for each in judged)
     generator = "" if is_by_answers else _blame(summary, is_missed=any(each.state != "passed" for each in judged))
-    if not (generator or is_by_answers) and (open_ones := [each for each in judged if each.state == "unjudged"]):
+    unjudged = [each for each in judged if each.state == "unjudged" and not _has_only_errors(each, summary)]
+    if unjudged and not (generator or is_by_answers):
         raise FramestormError(
-            f"at {load:g}, {objective_of(open_ones[0])!r} could not be judged: {open_ones[0].why}; "
+            f"at {load:g}, {objective_of(unjudged[0])!r} could not be judged: {unjudged[0].why}; "
             "give longer probes by --probe-s, or another objective"
         )
     return Probe(
@@ -157,14 +158,22 @@ def _errors_of_answers(label: LabelSummary) -> int:
 
 
 def _is_missed_by_answers(judgement: Judgement, summary: Summary) -> bool:
-    """Return whether an objective on errors is missed by those that the function's answers say, without any other."""
+    """Return whether an objective is missed by the errors that the function's answers say, without any other."""
     label = summary.labels.get(judgement.label)
+    if _has_only_errors(judgement, summary):
+        return label is not None and _errors_of_answers(label) == label.n
     if judgement.state != "failed" or judgement.metric not in ON_ERRORS or not (label and label.n):
         return False
     n = _errors_of_answers(label)
     share = n / label.n
     value = 1 - share if judgement.metric == "success" else share if judgement.unit == "%" else n
     return grammar.OPERATORS[judgement.op](value, judgement.limit)
+
+
+def _has_only_errors(judgement: Judgement, summary: Summary) -> bool:
+    """Return whether an objective has no figure because each of its samples is an error."""
+    label = summary.labels.get(judgement.label)
+    return judgement.state == "unjudged" and label is not None and label.n > 0 and label.ok == 0
 
 
 def _is_refused(summary: Summary) -> bool:
@@ -213,7 +222,8 @@ def _outcome(judgement: Judgement, summary: Summary) -> Outcome:
         sent_per_s, answered_per_s = rates.sent_per_s or 0.0, rates.answered_per_s or 0.0
         return Outcome(KEEPS_UP, is_met and answered_per_s >= KEPT * sent_per_s, judgement.measured)
     margin = _margin(judgement)
-    return Outcome(objective_of(judgement), is_met, judgement.measured, judgement.value, *ends, is_sure, margin)
+    measured = "every request failed" if _has_only_errors(judgement, summary) else judgement.measured
+    return Outcome(objective_of(judgement), is_met, measured, judgement.value, *ends, is_sure, margin)
 
 
 def _margin(judgement: Judgement) -> float | None:

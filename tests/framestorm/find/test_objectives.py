@@ -183,6 +183,15 @@ def test_an_objective_that_cannot_be_judged_ends_the_search(tmp_path: Path) -> N
         probed(tmp_path, judged("p95 >= 1 s", "unjudged", None))
 
 
+@pytest.mark.parametrize(("cause", "blamed"), [("status-503", False), ("connect", True)])
+def test_a_time_of_requests_that_all_failed_is_missed(tmp_path: Path, cause: str, blamed: bool) -> None:
+    label = replace(summary_of(100).labels["frame"], ok=0, failed=100, success=0.0, causes={cause: 100})
+    fields = {"labels": {"frame": label}, "doubts": ["saturated"]}
+    probe = probed(tmp_path, judged("p95 >= 1 s", "unjudged", None), **fields)
+    assert (bool(probe.generator), probe.passed) == (blamed, False)
+    assert [(each.is_met, each.measured) for each in probe.outcomes] == [(False, "every request failed")]
+
+
 def test_users_without_an_objective_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FramestormError, match="--slo"):
         probed(tmp_path)
