@@ -9,6 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tests.in_thread import in_thread
+
 TEXT = b'{"ok": true}'
 SETTINGS_FRAME = bytes((0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100))
 
@@ -175,13 +177,11 @@ class OddServer(socketserver.ThreadingTCPServer):
 @contextmanager
 def serving_oddly(server: OddServer) -> Iterator[OddServer]:
     """Have a server answer until the end."""
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.released.set()
-        server.shutdown()
-        server.server_close()
+    with in_thread(server):
+        try:
+            yield server
+        finally:
+            server.released.set()
 
 
 def compressed_answers(path: str) -> bytes:

@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.in_thread import in_thread
+
 # Informational answers, which come before the final one.
 EARLY = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
 FACE = {"x": 1, "y": 1, "width": 9, "height": 9, "score": 0.9}
@@ -157,13 +159,11 @@ def ask_for_certificate(server: StandIn, folder: Path) -> Path:
 def serving(*answers: dict[str, Any], server: StandIn | None = None) -> Iterator[StandIn]:
     """A server with the answers given, each the fields of an Answer that differ; or one that is given."""
     server = server or StandIn([Answer(**answer) for answer in answers or ({},)])
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
-    try:
-        yield server
-    finally:
-        server.released.set()
-        server.shutdown()
-        server.server_close()
+    with in_thread(server):
+        try:
+            yield server
+        finally:
+            server.released.set()
 
 
 StartServer = Callable[..., StandIn]

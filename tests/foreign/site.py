@@ -4,10 +4,10 @@ import itertools
 import json
 import re
 import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.in_thread import in_thread
 from tests.stand_in import Answer, Received, StandIn
 
 PEOPLE = {"ada": ("lovelace", "Ada"), "bo": ("derek", "Bo"), "cy": ("young", "Cy")}
@@ -115,10 +115,6 @@ class _Gateway(socketserver.StreamRequestHandler):
 @contextmanager
 def card_gateway(host: str = "127.0.0.1") -> Iterator[int]:
     """A server that answers lines; its port."""
-    with socketserver.ThreadingTCPServer((host, 0), _Gateway) as server:
+    with in_thread(socketserver.ThreadingTCPServer((host, 0), _Gateway)) as server:
         server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
-        try:
-            yield int(server.server_address[1])
-        finally:
-            server.shutdown()
+        yield int(server.server_address[1])

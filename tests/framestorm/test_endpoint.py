@@ -4,7 +4,6 @@ import contextlib
 import socket
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from framestorm import endpoint
 from framestorm.errors import FramestormError, UsageError
+from tests.in_thread import in_thread
 from tests.stand_in import serving
 
 
@@ -43,10 +43,8 @@ def shaking_hands(certificate: Path) -> Iterator[tuple[int, list[bytes]]]:
             with contextlib.suppress(OSError), context.wrap_socket(self.request, server_side=True) as connection:
                 connection.recv(1)
 
-    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+    with in_thread(ThreadingTCPServer(("127.0.0.1", 0), Handler)) as server:
         yield server.server_address[1], asked
-        server.shutdown()
 
 
 @pytest.mark.parametrize(

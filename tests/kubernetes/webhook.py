@@ -3,7 +3,6 @@
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from typing import Any
 
 from framestorm.machine import LOOPBACK
 from framestorm.platform.kubernetes.cluster import Cluster
+from tests.in_thread import in_thread
 from tests.stand_in import make_certificate
 
 NAME = "policy.example.com"
@@ -67,12 +67,7 @@ def refusing(cluster: Cluster, group: str, resource: str, reason: str, folder: P
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(make_certificate(folder, f"IP:{LOOPBACK}"))
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}).start()
     authority = base64.b64encode((folder / "crt.pem").read_bytes()).decode()
     url = f"https://{LOOPBACK}:{server.server_port}/"
-    try:
-        with asked(cluster, configuration(group, resource, url=url, caBundle=authority)):
-            yield
-    finally:
-        server.shutdown()
-        server.server_close()
+    with in_thread(server), asked(cluster, configuration(group, resource, url=url, caBundle=authority)):
+        yield

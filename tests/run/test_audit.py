@@ -1,7 +1,6 @@
 """`./run.sh audit` for real: a planted cache, planted wrong answers under load, neither; and what it refuses."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_pages import shown
+from tests.in_thread import in_thread
 from tests.runs import RunSh
 
 INPUTS = 40
@@ -45,10 +45,8 @@ def serving(
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
 
 
 @pytest.fixture

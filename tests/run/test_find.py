@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.in_thread import in_thread
 from tests.runs import RunSh
 from tests.stand_in import StartServer
 
@@ -32,10 +33,8 @@ def one_at_a_time() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
 
 
 RATE = ("-t", "jmx/request-rate.jmx", "-Jramp_s=0", "-Jmethod=GET")

@@ -2,8 +2,8 @@
 
 import json
 import shlex
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from framestorm.errors import FramestormError, UsageError
 from framestorm.run.inference import curl_command, curl_command_v1
+from tests.in_thread import in_thread
 
 Serve = Callable[..., str]
 
@@ -18,7 +19,6 @@ Serve = Callable[..., str]
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """A server that says this of its model; returns its address, and keeps the headers of the request."""
-    servers: list[ThreadingHTTPServer] = []
 
     def start(said: Any, status: int = 200, seen: dict[str, str] | None = None) -> str:
         class Handler(BaseHTTPRequestHandler):
@@ -31,14 +31,11 @@ def serve() -> Iterator[Serve]:
             def log_message(self, *_: object) -> None:
                 pass
 
-        servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{servers[-1].server_port}"
+        server = servers.enter_context(in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)))
+        return f"http://127.0.0.1:{server.server_port}"
 
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
+    with ExitStack() as servers:
+        yield start
 
 
 def tensor(datatype: str, *shape: object, name: str = "x") -> dict[str, Any]:
