@@ -186,7 +186,8 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     )
     is_sample = pl.col("_good") & (pl.col("source") != CUT_TRANSACTION)
     samples = rows.filter(is_sample)
-    # Together, so that the file is read once.
+    # Together, so that the file is read twice, and not for each. By `cache` it would be read once, which takes half of
+    # the time, but of 10,000,000 rows a quarter more memory.
     counted, unreplaced, threads, failures = pl.collect_all(
         [sums.sort("label"), _unreplaced(samples), _threads(samples), _failures(samples)], engine="streaming"
     )
