@@ -5,6 +5,9 @@ from framestorm.model.units import count, duration, percent
 
 # Of what was in progress, and per sample: a sampler also works for a fraction of a millisecond, beside the wait.
 MOST_RESIDUAL, MATTERS_MS = 0.05, 0.5
+# Of all samples together: the first ones also load classes, and one that fails before it begins has no time in its
+# row.
+MATTERS_IN_ALL_MS = 100
 
 
 def disagreement(summary: Summary) -> list[str]:
@@ -45,4 +48,5 @@ def _is_wrong(check: SelfCheck) -> bool:
     share, apart_ms = check.residual, check.apart_ms
     if share is None or apart_ms is None or check.rows != check.counted:
         return False
-    return abs(share) > MOST_RESIDUAL and abs(apart_ms) > MATTERS_MS
+    in_all_ms = abs(apart_ms) * check.counted
+    return abs(share) > MOST_RESIDUAL and abs(apart_ms) > MATTERS_MS and in_all_ms > MATTERS_IN_ALL_MS

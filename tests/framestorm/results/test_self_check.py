@@ -73,6 +73,19 @@ def test_rows_that_are_not_those_of_what_was_sent(
     )
 
 
+@pytest.mark.parametrize(("elapsed_ms", "is_wrong"), [(0, False), (2, False), (40, True)])
+def test_a_few_samples_are_not_wrong_because_the_first_ones_load_classes(
+    fake_run: Any, elapsed_ms: int, is_wrong: bool
+) -> None:
+    rows = [{**row, "elapsed": elapsed_ms} for row in rows_of()[:6]]
+    # By its row, each sample took 1 ms less than by JMeter's clock, or half of it.
+    log = line(busy_ms=6 * max(elapsed_ms + 1, 2 * elapsed_ms), span_ms=3 * ELAPSED_MS)
+    summary = summary_of_rows(fake_run, rows, log.replace(f'"samples":{N}', '"samples":6'))
+    self_check = summary.facts.self_check
+    assert self_check is not None and (self_check.counted, self_check.rows) == (6, 6)
+    assert ("self_check" in summary.doubts) == is_wrong
+
+
 def test_a_short_answer_is_not_wrong_because_a_sampler_works_beside(fake_run: Any) -> None:
     rows = [{**row, "elapsed": 1} for row in rows_of()]
     summary = summary_of_rows(fake_run, rows, line(busy_ms=N * 1.3))
