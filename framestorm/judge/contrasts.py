@@ -145,7 +145,8 @@ def judge_thresholds(
     measured = {each.threshold for each in judged}
     return judged + [
         JudgedThreshold(
-            each.text, each.metric, each.limit, "", None, "not compared", "the baseline has none",
+            each.text, each.metric, each.limit, "", None, "not compared",
+            "the baseline has too few samples of it, or none",
             f"{metric(each.metric).title}: not measured on both sides",
         )
         for each in thresholds

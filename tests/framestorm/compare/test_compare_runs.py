@@ -119,7 +119,9 @@ def test_what_one_side_lacks(tmp_path: Path, make_run: Make, n: int, m: int, sta
     words = ("--threshold", "p95 10 %")
     found, made = compare(tmp_path, make_run("a", steady(n, 1)), make_run("b", steady(m, 1)), *words)
     assert (found, made["thresholds"][-1]["state"]) == (status, state)
-    if state == "missing":
+    if state == "not compared":
+        assert made["thresholds"][-1]["why"] == "the baseline has too few samples of it, or none"
+    else:
         assert made["verdict"]["text"].startswith(
             "B, p95 response time: none, though the baseline has it (b has too few"
         )
