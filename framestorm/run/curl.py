@@ -59,6 +59,8 @@ _QUOTED = re.compile(
 )
 # In double quotes or in none: an escaped character, a variable, a command.
 _EXPANDED = re.compile(r"\\(.)|\$(?:\{(\w+)\}|([A-Za-z_]\w*))|(\$\(|`)", re.DOTALL)
+# What curl makes several URLs of, unless -g is given; not an address in brackets, nor a variable.
+_SEVERAL = re.compile(r"(?<!\$)\{[^{}]*,[^{}]*\}|\[\w+-\w+(?::\d+)?\]")
 # For the shell of Windows, ^ stands before a character that means something to it, and before the end of a line.
 _FOR_WINDOWS = re.compile(r'\^"|\^\r?$', re.MULTILINE)
 _CARET = re.compile(r'\^(?:\r?\n(\r?\n)?|(.))|("[^"\r\n]*")')
@@ -105,6 +107,8 @@ def parse(command: str) -> Request:
     if len(urls) != 1:
         raise UsageError(f"--curl: expected one URL, found {' and '.join(urls) or 'none'}")
     url, login = _without_login(urls[0] if "://" in urls[0] else f"http://{urls[0]}")
+    if "globoff" not in values and (several := _SEVERAL.search(url)):
+        raise UsageError(f"--curl: {several[0]} stands for several URLs: write one out, or add -g to send it as it is")
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--curl: {url}: expected http:// or https://")
     if "${env:" in urlsplit(url).netloc:

@@ -111,6 +111,8 @@ def test_commands(command: str, expected: dict[str, object], tmp_path: Path, mon
         ("wget https://h/f", "begins with curl, found wget"),
         ("", "found nothing"),
         ("curl 'https://h/f", "cut off"),
+        ("curl 'https://h/[1-20:2].jpg'", "[1-20:2] stands for several URLs: write one out, or add -g"),
+        ("curl 'https://{a,b}.example/?q={c}'", "{a,b} stands for several URLs"),
         ("curl https://h/f https://h/g", "one URL, found https://h/f and https://h/g"),
         ("curl -X GET", "one URL, found none"),
         ("curl https://h/f --unheard-of", "--unheard-of"),
@@ -139,3 +141,11 @@ def test_what_cannot_be_read_is_refused(command: str, reason: str) -> None:
     with pytest.raises(UsageError) as error:
         curl.parse(command)
     assert reason in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://[2001:db8::1]/f", "https://h/?a[]=1&b={c}", "https://h/${env:A}", "https://h/[f]"]
+)
+def test_brackets_that_stand_for_one_url_are_sent(url: str) -> None:
+    assert curl.parse(f"curl -X POST '{url}'").url == url
+    assert curl.parse("curl -g 'https://h/[1-3]'").url == "https://h/[1-3]"
