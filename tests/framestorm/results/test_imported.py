@@ -238,3 +238,10 @@ def test_an_imported_run_has_a_baseline_and_a_history(
     assert read(tmp_path / "week" / "day-2" / "run.json", Record).baseline == "last"
     assert cli.main(["history", str(tmp_path / "week")]) == 0
     assert "results.jtl" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("time", "is_known"), [(str(START_MS), True), ("yesterday", False)])
+def test_the_page_has_the_time_of_the_samples_where_it_is_known(time: str, is_known: bool, tmp_path: Path) -> None:
+    imported(tmp_path, jtl([[time, *cells[1:]] for cells in rows_of()]))
+    page = (tmp_path / "run" / "index.html").read_text()
+    assert ("<dt>Time</dt>" in page) == is_known and "not known to not known" not in page
