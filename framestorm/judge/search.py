@@ -52,7 +52,8 @@ class _Level:
 
     @property
     def is_sure(self) -> bool:
-        return not self.is_open and any(each.is_sure and each.passed == (self.margin > 0) for each in self.probes)
+        """Whether one of its probes is sure, and no other one is as sure of the contrary."""
+        return {each.passed for each in self.probes if each.is_sure} == {self.margin > 0} and not self.is_open
 
 
 class Search:

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -147,6 +148,15 @@ def test_a_failure_in_the_rise_that_may_be_chance_is_repeated() -> None:
     assert Search(RATES, probes).next_load() == 4
     assert Search(RATES, [*probes, rising(4, 80)]).next_load() == 4, "one against one is not decided"
     assert Search(RATES, [*probes, rising(4, 80), rising(4, 80)]).next_load() == 16
+
+
+@pytest.mark.parametrize(("contrary", "low"), [(True, 1), (False, 4)])
+def test_a_load_at_which_a_probe_surely_failed_does_not_surely_pass(contrary: bool, low: float) -> None:
+    fails = [probe(4.1, is_met=False)] * 2
+    seen = [replace(probe(4, is_met=False).outcomes[0], is_sure=contrary)]
+    probes = [probe(1, is_met=True), Probe(4, "", seen), *[probe(4, is_met=True)] * 2, *fails]
+    answer = Search(RATES, probes).answer()
+    assert answer is not None and (answer.highest, answer.low, answer.high) == (4, low, 4.1)
 
 
 def test_users_are_whole_numbers_where_the_figure_rises_too() -> None:
