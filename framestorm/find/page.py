@@ -117,7 +117,7 @@ def _sentence_of_ladder(answer: Highest, capacity: Estimate, over: LoadRange) ->
     if answer.word == "at_least":
         return f"It answers at least {rate}, with {amount(answer.highest or 0, over)}: {answer.why}."
     ends = "" if answer.interval is None else " ({:g} to {:g})".format(*answer.interval)
-    reached = f"from {amount(answer.highest or 0, over)}{ends} on"
+    reached = f"from about {amount(answer.highest or 0, over)}{ends} on"
     text = f"It answers at most {rate} (95 % confidence interval {low} to {high}), {reached}: "
     if answer.falls_to is not None:
         return f"{text}with the most users that were tried, the rate falls to {units.rate(answer.falls_to)}."

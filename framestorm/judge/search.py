@@ -101,6 +101,8 @@ class Search:
         if not self._passes or not self._fails:
             return False
         top, fail = self._passes[-1], self._fails[0]
+        if self.over.is_whole and fail.load - top.load <= 1 and fail.load > top.load * (1 + self.over.resolution):
+            return False  # no load lies between them, and a line through others could contradict both
         below, above = (self._margin(each) for each in (top, fail))
         if below is None or above is None or above - below > JUMP:
             return False

@@ -165,6 +165,19 @@ def test_users_are_whole_numbers_where_the_figure_rises_too() -> None:
     assert answer is not None and answer.highest == 21
 
 
+def test_between_neighbours_there_is_no_line() -> None:
+    """A function that computes two answers at a time: the time of 9 users is that of 10, and just above the limit."""
+
+    def server(users: float) -> Probe:
+        value = 100 * math.ceil(users / 2) + 2.5
+        return Probe(users, "", [Outcome("p95 < 500 ms", value < 500, "", value, margin=math.log(value / 500))])
+
+    search = searched(server, LoadRange("users", 1, 64, is_whole=True))
+    answer = search.answer()
+    assert answer is not None and answer.interval is None
+    assert (answer.highest, answer.low, answer.first_fail, answer.high, answer.is_cliff) == (8, 8, 9, 9, False)
+
+
 def test_resuming_gives_the_same_answer() -> None:
     search, probes = Search(RATES), list[Probe]()
     for _ in range(5):
