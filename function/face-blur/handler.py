@@ -13,7 +13,7 @@ import codec
 from blur import Face, blur
 from detector import Detector
 from function.exchange import JSON, Answer
-from settings import Settings
+from settings import FaceBlurSettings
 
 _FORMATS = {"image/png": codec.PNG, "image/jpeg": codec.JPEG}
 
@@ -21,7 +21,7 @@ _FORMATS = {"image/png": codec.PNG, "image/jpeg": codec.JPEG}
 class FaceBlur:
     """The function. Made once a process; may be called by several threads at once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: FaceBlurSettings) -> None:
         """Load and warm up the detector; raises detector.ModelError."""
         self._settings = settings
         self._detector = Detector(settings.face_model, settings.threshold, settings.tf_threads)

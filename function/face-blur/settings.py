@@ -19,7 +19,7 @@ FACE_MODEL_DEFAULT = Path(__file__).resolve().parents[2] / ".local" / "face.pb"
 
 
 @dataclass(frozen=True)
-class Settings:
+class FaceBlurSettings:
     """Limits and knobs of one process."""
 
     limits: FunctionLimits
@@ -30,12 +30,12 @@ class Settings:
     face_model: Path
 
 
-def settings_from(environment: Mapping[str, str]) -> Settings:
+def settings_from(environment: Mapping[str, str]) -> FaceBlurSettings:
     """Read all settings; raises SettingError, which names the variable, its value and what it may be."""
     face_model = Path(value_of(environment, "face_model", str(FACE_MODEL_DEFAULT)))
     if not face_model.is_file():
         raise SettingError(f"face_model={str(face_model)!r}: no such file; set FACE_MODEL to a frozen graph (face.pb)")
-    return Settings(
+    return FaceBlurSettings(
         limits=limits_from(environment),
         max_pixels=integer(environment, "max_pixels", MAX_PIXELS_DEFAULT, 1, 2**28),
         tf_threads=integer(environment, "tf_threads", TF_THREADS_DEFAULT, 1, 256),
