@@ -1,4 +1,4 @@
-"""A server of a test answers in a thread until the test is over."""
+"""Run the server of a test in a thread."""
 
 import threading
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ Server = TypeVar("Server", bound=BaseServer)
 
 @contextmanager
 def in_thread(server: Server) -> Iterator[Server]:
-    """Have a server answer until the end, whatever comes of the test."""
+    """Serve in a thread, and shut the server down at the end even if the test fails."""
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:
         yield server

@@ -107,7 +107,9 @@ def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     summary = files.read(run_dir / "summary.json", Summary)
     decision, rates = summary.run.decision, summary.facts.rates
     rule, measured = (decision.text, decision.measured) if decision else ("", "")
-    is_on_errors = bool(decision) and stop_rule.parse("--stop-if", rule, summary.label).criterion.metric in ON_ERRORS
+    is_on_errors = (
+        bool(decision) and stop_rule.parse(stop_rule.STOP_IF, rule, summary.label).criterion.metric in ON_ERRORS
+    )
     return Probe(
         load,
         run_dir.name,
@@ -148,9 +150,9 @@ def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
 
 
 def _errors_of_answers(label: LabelSummary) -> int:
-    """Return how many errors the function's answers say themselves, however long these took to arrive here.
+    """Return how many errors the function's own answers report, however long they took.
 
-    Assertions are left out, which may be on the time.
+    Failed assertions are left out, because an assertion may be about the time.
     """
     causes = [*label.causes.items(), *label.further_causes.items()]
     known = [(describe(cause), n) for cause, n in causes if not cause.startswith((FAILED_CHECK, FAILED_SAMPLE))]
@@ -158,7 +160,7 @@ def _errors_of_answers(label: LabelSummary) -> int:
 
 
 def _is_missed_by_answers(judgement: Judgement, summary: Summary) -> bool:
-    """Return whether an objective is missed by the errors that the function's answers say, without any other."""
+    """Return whether the errors that the function's own answers report are alone enough to miss an objective."""
     label = summary.labels.get(judgement.label)
     if _has_only_errors(judgement, summary):
         return label is not None and _errors_of_answers(label) == label.n
@@ -171,7 +173,7 @@ def _is_missed_by_answers(judgement: Judgement, summary: Summary) -> bool:
 
 
 def _has_only_errors(judgement: Judgement, summary: Summary) -> bool:
-    """Return whether an objective has no figure because each of its samples is an error."""
+    """Return whether an objective has no figure because every sample failed."""
     label = summary.labels.get(judgement.label)
     return judgement.state == "unjudged" and label is not None and label.n > 0 and label.ok == 0
 

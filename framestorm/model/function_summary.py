@@ -1,4 +1,4 @@
-"""The figures of a function on its platform under load, as summary.json and the report have them."""
+"""The figures of a function under load, as its platform measured them: a part of summary.json."""
 
 from dataclasses import dataclass, field
 
@@ -67,7 +67,7 @@ class NodeOutage:
 
 @dataclass(frozen=True)
 class PlatformWarning:
-    """What the platform warned of while there was load, about one of its objects: how often, first and last."""
+    """A warning of the platform about one of its objects under load, with its count and its first and last time."""
 
     about: str
     reason: str

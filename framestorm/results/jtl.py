@@ -82,7 +82,7 @@ SOURCE = (
 # What was sent in place of a value: a variable that nothing had defined, or the end of a CSV data set. JMeter encodes
 # these in an address.
 _UNREPLACED = r"(?i)(?:\$|%24)(?:\{|%7B)[^{}/?&]{1,80}?(?:\}|%7D)|(?:<|%3C)EOF(?:>|%3E)"
-# What a row says of its error; without the column URL, a status is taken as that of an answer.
+# What a row says about its error; without the column URL, a status is taken as that of an answer.
 _FAILURE = (
     *_TEXT,
     (pl.col("URL") != "null").fill_null(value=True).alias("is_http"),
@@ -111,7 +111,7 @@ class Jtl:
     of_hosts: the rows of samplers, by host.
     unreplaced: how many rows have a text that was sent in place of a value, by label and text.
     threads: how many threads JMeter had on each host, the most in each second: time_s, host, threads.
-    failures: what rows with an error say of it, each different one once: `_FAILURE`, and these as one text, `_key`.
+    failures: the distinct failures of the rows, with the columns of `_FAILURE` and their text, `_key`.
     """
 
     problem: str | None = None
@@ -361,12 +361,12 @@ def read_users(jtl: Jtl) -> pl.DataFrame:
 
 
 def _failures(samples: pl.LazyFrame) -> pl.LazyFrame:
-    """Return what samples with an error say of it, each different one once."""
+    """Return the distinct failures of the samples."""
     return samples.filter(~pl.col("ok")).select(*_FAILURE, _KEY).unique("_key")
 
 
 def _with_cause(rows: pl.LazyFrame, failures: pl.DataFrame, *, of_users: bool = False) -> pl.LazyFrame:
-    """Return the rows with their error cause, null if there is no error; each different failure is classified once."""
+    """Return the rows with the cause of their error, null where there is none; each distinct failure is read once."""
 
     def cause(code: str, message: str, failure: str, is_http: bool, is_transaction: bool) -> str:
         if of_users:

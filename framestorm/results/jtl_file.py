@@ -194,7 +194,7 @@ def _first_time(raw: pl.LazyFrame) -> str | None:
 
 
 def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
-    """Return the times of the rows in epoch ms, and what was assumed of them; the first says their form."""
+    """Return the times of the rows in epoch ms, and what was assumed about them; the first time decides the form."""
     text = pl.col("timeStamp")
     if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
         for unit, first, last, ms in EPOCHS:
@@ -208,7 +208,7 @@ def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
             return text, []  # the first is a row that is broken
         advice = "let JMeter write them by jmeter.save.saveservice.timestamp_format=ms"
         return NO_TIME, [f"the times of samples.jtl, such as {first_time[:40]}, are in no form that is known; {advice}"]
-    # One of days and months may fit the first row alone.
+    # Day/month and month/day may both fit the first row.
     time_format = formats[0] if len(formats) == 1 else _best_format(raw, formats)
     order = TIME_FORMATS[time_format]
     said = f"the times of samples.jtl have no time zone; they are taken as {f'{order} in ' if order else ''}UTC"
@@ -229,7 +229,7 @@ def _best_format(raw: pl.LazyFrame, formats: Sequence[str]) -> str:
 
 
 def _time_formats(first: str) -> list[str]:
-    """Return the formats that a time of day may have; none if it is not known."""
+    """Return the formats that a date with its time of day may have; an empty list if none fits."""
     frame, formats = pl.LazyFrame({"timeStamp": [first]}), []
     for each in TIME_FORMATS:
         with suppress(pl.exceptions.PolarsError):

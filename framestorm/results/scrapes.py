@@ -65,7 +65,7 @@ class Scrapes:
 
 
 def read_scrapes(path: Path, span_ms: tuple[float, float] | None) -> Scrapes:
-    """Read the scrapes during the load; a value stays until another one is written, or that the series is gone."""
+    """Read the scrapes during the load; a value holds until the next one, or until its series is gone."""
     if not path.exists():
         return Scrapes([], {}, {})
     rows = scan_rows(path, SCHEMA, optional="kind").collect(engine="streaming").drop_nulls().sort("time_ms")

@@ -110,7 +110,7 @@ def is_up() -> bool:
 
 
 def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
-    """Put images on the nodes, unless each has them; what a node has by another name gets this one too.
+    """Put images on the nodes, unless each has them; an image that a node has by another name gets this one too.
 
     Args:
         images: by name, the id of each.
@@ -130,7 +130,7 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
 
 
 def _name(node: str, name: str, image_id: str) -> bool:
-    """Give an image on a node a name; returns whether it is there."""
+    """Name an image on a node; return whether the node has the image."""
     names = engine.ENGINE.run("exec", node, *_IMAGES, "ls", "--quiet", f'labels."{_ID}"=={image_id}').split()
     if names and _full(name) not in names:
         engine.ENGINE.run("exec", node, *_IMAGES, "tag", "--force", names[0], _full(name))

@@ -29,8 +29,8 @@ NOBODY = Key(0, "", "sampler", "")
 class StopRules:
     """Finds out when a stop rule holds. Give it each interval once, then ask.
 
-    slaves: those that share the load, by the names of intervals' keys. The seconds before the load of the last of them
-        began show a part of the load, and are not judged by themselves.
+    slaves: those that share the load, by the names of intervals' keys. Before the last of them has begun, a second
+        shows a part of the load only, and is not judged by itself.
     """
 
     def __init__(self, rules: Sequence[StopRule], slaves: Iterable[str] = ()) -> None:
@@ -59,7 +59,7 @@ class StopRules:
                 rule.take(interval, name)
 
     def decision(self, now_s: float, lost: Iterable[str] = ()) -> Decision | None:
-        """Return which rule ends the load now; None if none does. lost: the slaves that are."""
+        """Return which rule ends the load now; None if none does. lost: the slaves that were lost."""
         until_s = math.floor(now_s - LATE_S)
         if self._silent.difference(lost) and until_s < self._first_s + SLOWEST_BEGIN_S:
             return None
