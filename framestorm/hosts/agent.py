@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import pwd
+import secrets
 import select
 import shutil
 import signal
@@ -132,9 +133,10 @@ class Agent:
         self.run_dir = runs / order.run
         with self._as_account():
             try:
-                for left in runs.iterdir():
+                for left in list(runs.iterdir()):
                     if left.is_dir() and not left.is_symlink():
-                        shutil.rmtree(left, ignore_errors=True)
+                        # Renamed first: a process that still writes there keeps it from being deleted as a whole.
+                        shutil.rmtree(left.rename(runs / f".{secrets.token_hex(8)}"), ignore_errors=True)
                     else:
                         left.unlink()
                 self.run_dir.mkdir(mode=0o700)

@@ -156,6 +156,21 @@ def test_a_controller_runs_and_its_files_are_handed_in(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+def test_what_is_left_of_a_run_of_the_same_name_is_out_of_the_way_even_if_it_cannot_be_deleted(
+    on_host: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    left_over = tmp_path / "runs" / "run7" / "old"
+    left_over.mkdir(parents=True)
+    with monkeypatch.context() as written_to:
+        written_to.setattr(shutil, "rmtree", lambda *_, **__: None)
+        on_host.open(OPEN)
+    assert list((tmp_path / "runs" / "run7").iterdir()) == []
+    assert on_host.lock is not None
+    on_host.lock.close()
+    on_host.open(OPEN)
+    assert [path.name for path in (tmp_path / "runs").rglob("*")] == ["run7"], "the next run deletes it"
+
+
 def test_a_controller_finds_the_key_of_ssl(on_host: Agent, tmp_path: Path) -> None:
     key = tmp_path / "kit" / ".local" / "deploy" / "key"
     key.parent.mkdir(parents=True)
