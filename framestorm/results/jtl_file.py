@@ -1,5 +1,6 @@
 """Opening a JTL: JMeter's CSV in any encoding, with any delimiter, with or without a header, whole or cut off."""
 
+import codecs
 import io
 import re
 import zlib
@@ -88,7 +89,7 @@ def open_jtl(path: Path) -> JtlFile | str:
     """Open a JTL; a sentence if nothing of it can be read."""
     if not path.exists():
         return "samples.jtl is missing"
-    source, head = _text(path)
+    source, head, assumed = _text(path)
     if head.lstrip()[:1] == b"<":
         return "samples.jtl is XML: ./run.sh report FILE.jtl -o DIR reads such a file"
     whole = source if isinstance(source, Path) else io.BytesIO(source)
@@ -107,7 +108,6 @@ def open_jtl(path: Path) -> JtlFile | str:
     first = head.split(b"\n", 1)[0].decode(errors="replace").strip("\r\ufeff")
     delimiter = _delimiter(first)
     names = [name.strip().strip('"') for name in first.split(delimiter)]
-    assumed: list[str] = []
     has_header = bool({"elapsed", "label", "success"} & {name.lower() for name in names})
     default = WITHOUT_HEADER.get(len(names), ())
     if not has_header and re.fullmatch(r"\d+", names[1] if len(names) > 1 else "") and default:
@@ -144,8 +144,8 @@ def open_jtl(path: Path) -> JtlFile | str:
     return JtlFile(raw, tuple(columns), problem, tuple(assumed), is_usual)
 
 
-def _text(path: Path) -> tuple[Path | bytes, bytes]:
-    """The file itself, or its content if that has to be unpacked or is not in bytes of ASCII; and how it begins."""
+def _text(path: Path) -> tuple[Path | bytes, bytes, list[str]]:
+    """The file itself, or its content if that has to be unpacked or is not UTF-8; how it begins; what was assumed."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     content: bytes | None = None
@@ -156,7 +156,12 @@ def _text(path: Path) -> tuple[Path | bytes, bytes]:
         if head.startswith(mark):
             content = (content or path.read_bytes())[2:].decode(encoding, "replace").encode()
             head = content[:_HEAD_BYTES]
-    return (path if content is None else content), head
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # its last character may be cut
+    except UnicodeDecodeError:
+        content = (content or path.read_bytes()).decode("cp1252", "replace").encode()
+        return content, content[:_HEAD_BYTES], ["samples.jtl is not in UTF-8; it is read as Windows-1252"]
+    return (path if content is None else content), head, []
 
 
 def unpacked(packed: bytes) -> bytes:

@@ -1,0 +1,164 @@
+"""How near real searches come to a planted capacity.
+
+    .local/venv/bin/python -m benchmarks.find_for_real [--searches 5] [--generator 20]
+
+Runs `./run.sh find` against servers in this process: one worker with equal service times (M/D/1), four with exponential
+ones (M/M/4), a lock (one at a time, times that vary by 10 %), and a limit of concurrency (ten at a time, all others
+are answered 429). The four kinds are searched at the same time: together they get some 200 requests per second.
+With --generator N, a server that answers at once is searched up to more than this machine can send, N times: no answer
+may take the load generator's limit for the function's.
+"""
+
+import argparse
+import heapq
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.find_coverage import LIMIT_S, SERVERS, SERVICE_S, Draw, truth_of
+from framestorm.paths import ROOT
+
+RESOLUTION = 0.05
+LIMIT_WORKERS, LIMIT_TAKES_S = 10, 0.2
+GENERATOR_RANGE = "2000..200000"
+
+
+class Planted(NamedTuple):
+    """A server whose capacity is known.
+
+    truth: in requests per second. workers: how many requests it serves at a time. takes_s: draws how long one takes.
+    """
+
+    truth: float
+    workers: int
+    takes_s: Callable[[Draw], float]
+    objective: str
+    arrivals: str
+    is_refusing: bool = False
+
+
+def of_coverage(kind: str, workers: int, takes_s: Callable[[Draw], float], arrivals: str) -> Planted:
+    """Return a server that is simulated elsewhere, slowed down to some 50 requests per second."""
+    objective = f"p95 < {LIMIT_S * workers * 1000:g} ms"
+    return Planted(truth_of(*SERVERS[kind]) / workers, workers, takes_s, objective, arrivals)
+
+
+def kinds() -> dict[str, Planted]:
+    """Return the servers by name."""
+    return {
+        "M/D/1": of_coverage("M/D/1", 1, lambda _: SERVICE_S, "random"),
+        "M/M/4": of_coverage("M/M/4", 4, lambda draw: draw.exponential(4 * SERVICE_S), "random"),
+        "a lock": of_coverage("a lock", 1, lambda draw: SERVICE_S * draw.uniform(0.9, 1.1), "even"),
+        "a limit of concurrency": Planted(
+            LIMIT_WORKERS / LIMIT_TAKES_S, LIMIT_WORKERS, lambda _: LIMIT_TAKES_S, "success >= 99 %", "even", True
+        ),
+    }
+
+
+@contextmanager
+def served(planted: Planted | None, seed: int = 1) -> Iterator[str]:
+    """Serve in this process; yields the URL. None: answer at once."""
+    lock, draw = threading.Lock(), np.random.default_rng(seed)
+    free_at_s = [0.0] * (planted.workers if planted else 0)
+
+    def spend() -> bool:
+        """Be served in turn; returns whether the request was accepted."""
+        if planted is None:
+            return True
+        now_s = time.monotonic()
+        with lock:  # when each worker is free is known beforehand, so the turn is exactly that of the arrivals
+            if planted.is_refusing and free_at_s[0] > now_s:
+                return False
+            end_s = max(now_s, free_at_s[0]) + planted.takes_s(draw)
+            heapq.heapreplace(free_at_s, end_s)
+        time.sleep(max(0.0, end_s - time.monotonic()))
+        return True
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            self.send_response(200 if spend() else 429)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def find(folder: Path, url: str, *words: str) -> dict[str, Any]:
+    """Search, and return what find.json says."""
+    plan = ("-t", "jmx/request-rate.jmx", "-Jramp_s=0", "-Jmethod=GET", f"-Jurl={url}", "-o", str(folder))
+    with Path(f"{folder}.log").open("wb") as log:
+        subprocess.run(
+            [ROOT / "run.sh", "find", *words, *plan], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+        )
+    record: dict[str, Any] = json.loads((folder / "find.json").read_text())
+    return record
+
+
+def search(folder: Path, planted: Planted, number: int) -> dict[str, Any]:
+    """Search once for a planted capacity."""
+    range_ = ("--over", "rate_per_s=10..200", "--probe-s", "10", "--slo", planted.objective)
+    with served(planted, number) as url:
+        return find(folder, url, *range_, f"-Jarrivals={planted.arrivals}", f"-Jseed={number}")
+
+
+def main() -> int:
+    """Search; returns 1 if an answer is more than 5 % off, or takes the generator's limit for the function's."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--searches", type=int, default=5, metavar="N", help="of each kind (default: %(default)s)")
+    parser.add_argument("--generator", type=int, default=0, metavar="N", help="searches beyond the load generator")
+    parser.add_argument("--folder", type=Path, help="where the searches stay (default: they do not)")
+    asked = parser.parse_args()
+    missed = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.folder or Path(temporary)
+        for number in range(1, asked.searches + 1):
+            planted = kinds()
+            names = [folder / f"{kind.replace('/', '').replace(' ', '-')}-{number}" for kind in planted]
+            with ThreadPoolExecutor(len(planted)) as pool:
+                records = list(pool.map(search, names, planted.values(), [number] * len(planted)))
+            for (kind, server), record in zip(planted.items(), records, strict=True):
+                answer = record["answer"] or {}
+                highest = answer.get("highest") or math.nan
+                ends = answer.get("interval") or (answer.get("low"), answer.get("first_fail"))
+                is_near = abs(highest / server.truth - 1) <= RESOLUTION
+                missed += not is_near
+                print(
+                    f"{kind}: truth {server.truth:.1f}/s, {record['state']}, {answer.get('word')} {highest:.1f}/s "
+                    f"({highest / server.truth - 1:+.1%}), between {ends}, {len(record['probes'])} probes",
+                    flush=True,
+                )
+        for number in range(1, asked.generator + 1):
+            with served(None) as url:
+                words = ("--over", f"rate_per_s={GENERATOR_RANGE}", "--probe-s", "5", "--slo", "p95 < 1 s")
+                record = find(folder / f"generator-{number}", url, *words)
+            answer = record["answer"] or {}
+            is_its_own = bool(answer.get("why")) and answer.get("word") == "at_least"
+            missed += not is_its_own
+            print(f"the load generator: {'its own limit' if is_its_own else 'MISTAKEN'}: {record['text']}", flush=True)
+    print(f"answers that missed: {missed}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
