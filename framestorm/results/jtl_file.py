@@ -160,7 +160,7 @@ def _text(path: Path) -> tuple[Path | bytes, bytes, list[str]]:
         codecs.getincrementaldecoder("utf-8")().decode(head)  # its last character may be cut
     except UnicodeDecodeError:
         content = (content or path.read_bytes()).decode("cp1252", "replace").encode()
-        return content, content[:_HEAD_BYTES], ["samples.jtl is not in UTF-8; it is read as Windows-1252"]
+        return content, content[:_HEAD_BYTES], ["the texts of samples.jtl are not UTF-8, and are read as Windows-1252"]
     return (path if content is None else content), head, []
 
 

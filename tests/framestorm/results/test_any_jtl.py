@@ -97,7 +97,7 @@ def test_any_form_of_the_file_has_the_same_samples(name: str, tmp_path: Path) ->
 def test_labels_that_are_not_utf_8_are_read_as_windows_1252(tmp_path: Path) -> None:
     summary = reported(tmp_path, jtl(rows_of(label="prüfen: 5 €")).decode().encode("cp1252"))
     assert counts(summary) == {"prüfen: 5 €": (10, 2)}
-    assert "samples.jtl is not in UTF-8; it is read as Windows-1252" in " ".join(summary.warnings)
+    assert "The texts of samples.jtl are not UTF-8, and are read as Windows-1252." in " ".join(summary.warnings)
 
 
 # By their first and last time, of which only the last may say what is the day.
