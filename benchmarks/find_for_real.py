@@ -58,8 +58,8 @@ def of_coverage(kind: str, workers: int, takes_s: Callable[[Draw], float], arriv
 def kinds() -> dict[str, Planted]:
     """Return the servers by name."""
     return {
-        "M/D/1": of_coverage("M/D/1", 1, lambda _: SERVICE_S, "random"),
-        "M/M/4": of_coverage("M/M/4", 4, lambda draw: draw.exponential(4 * SERVICE_S), "random"),
+        "M/D/1": of_coverage("M/D/1", 1, lambda _: SERVICE_S, "poisson"),
+        "M/M/4": of_coverage("M/M/4", 4, lambda draw: draw.exponential(4 * SERVICE_S), "poisson"),
         "a lock": of_coverage("a lock", 1, lambda draw: SERVICE_S * draw.uniform(0.9, 1.1), "even"),
         "a limit of concurrency": Planted(
             LIMIT_WORKERS / LIMIT_TAKES_S, LIMIT_WORKERS, lambda _: LIMIT_TAKES_S, "success >= 99 %", "even", True
