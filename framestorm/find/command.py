@@ -18,6 +18,7 @@ from framestorm.find.setting import PlatformSetting
 from framestorm.judge.ladder import Ladder
 from framestorm.judge.search import Search
 from framestorm.judge.smallest import SmallestSearch
+from framestorm.load.kit_load import drawn
 from framestorm.machine import now_ms
 from framestorm.model import files, stop_rule
 from framestorm.model import plan as plans
@@ -300,7 +301,9 @@ class _Loop:
         length_s = self._lengths.at(load, REFINED if self._search().is_refining else 1.0)
         options = _probe_options(self._run, self._record.over, load, length_s, run_dir)
         name = f"{self._folder.name} {run_dir.name} {page.amount(load, self._record.over)}"
-        options = replace(options, output=replace(options.output, name=name))
+        # What one draw of random arrivals does to the answer, the next probe shows.
+        given = drawn(plans.read(options.what.plan), options.what.given, number)
+        options = replace(options, what=replace(options.what, given=given), output=replace(options.output, name=name))
         try:
             if self._setting is not None:
                 options = replace(options, what=replace(options.what, platform=self._setting.bring_to(load)))

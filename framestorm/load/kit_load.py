@@ -118,6 +118,14 @@ def read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
     return load
 
 
+def drawn(plan: Plan, given: Mapping[str, str], number: int) -> dict[str, str]:
+    """Return the properties of one of several runs: random arrivals are others in each, unless their seed is given."""
+    load = _read(plan, values := {**plan.defaults, **given})
+    if load is None or load.seed is None or "seed" in given:
+        return dict(given)
+    return {**given, "seed": str(int(values["seed"]) + number - 1)}
+
+
 def resolve(
     plan: Plan, properties: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[KitLoad | None, dict[str, str]]:

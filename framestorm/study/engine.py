@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from framestorm import conductor, paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.load.kit_load import drawn
 from framestorm.machine import now_ms
 from framestorm.model import files
 from framestorm.model.metric import is_of_run
@@ -126,7 +127,7 @@ class Engine:
         run_dir = self._folder.new_run(order, point, repetition)
         reason: str | None = None
         try:
-            options = self._options(platforms, point, run_dir)
+            options = self._options(platforms, point, repetition, run_dir)
             if self.interrupts.count:
                 return
             run_began_s = time.monotonic()
@@ -167,13 +168,13 @@ class Engine:
         self._folder.append(line)
         self._note(point, line, took_s, figures)
 
-    def _options(self, platforms: Platforms, point: Point, run_dir: Path) -> RunOptions:
+    def _options(self, platforms: Platforms, point: Point, repetition: int, run_dir: Path) -> RunOptions:
         """Return the options of a run, after applying the target settings of its point."""
         plan, platform = paths.ROOT / point.plan, platforms.prepare(point.target)
         return RunOptions(
             What(
                 plan,
-                point.properties,
+                drawn(matrix.read_plan(point.plan), point.properties, repetition),
                 port=self._record.port,
                 context=self._record.context,
                 ingress=self._record.ingress,

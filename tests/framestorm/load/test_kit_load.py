@@ -53,6 +53,22 @@ def test_more_random_arrivals_than_can_be_drawn_are_refused() -> None:
         kit_load.read(plan, {"load": "1000000/s for 10 h", "arrivals": "poisson", "seed": "1"})
 
 
+@pytest.mark.parametrize(
+    ("given", "seeds"),
+    [
+        ({"arrivals": "poisson"}, ["1", "2"]),
+        ({"arrivals": "poisson", "load": "5/s for 2 s"}, ["1", "2"]),
+        ({"arrivals": "poisson", "seed": "7"}, ["7", "7"]),
+        ({"arrivals": "even"}, [None, None]),
+    ],
+)
+def test_each_of_several_runs_draws_random_arrivals_of_its_own(given: dict[str, str], seeds: list[str | None]) -> None:
+    plan = plans.read(paths.JMX / "request-rate.jmx")
+    drawn = [kit_load.drawn(plan, given, number) for number in (1, 2)]
+    assert [each.get("seed") for each in drawn] == seeds
+    assert [each | given for each in drawn] == drawn, "nothing else changes"
+
+
 def test_each_of_several_jmeters_has_its_part_of_the_same_file() -> None:
     assert [kit_load.reference("/runs/a b", number, 2) for number in range(2)] == [
         "@/runs/a b/load.txt 0/2",

@@ -89,6 +89,18 @@ def test_every_point_as_often_as_asked_in_the_recorded_order(make):
     assert len(made.users) == 6
 
 
+def test_repetitions_are_no_copies_of_one_draw(make, monkeypatch):
+    changes = {"plan": "jmx/request-rate.jmx", "properties": {"arrivals": "poisson"}, "factors": {"rate_per_s": [5, 9]}}
+    made = make(lambda users, before: 1.0, **changes)
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        Engine, "_run", lambda _, run: asked.append((run.what.given["rate_per_s"], run.what.given["seed"]))
+    )
+    monkeypatch.setattr(Engine, "_figures", lambda *_: ({"mean_ms": 1.0}, None))
+    made.run()
+    assert sorted(asked) == [("5", "1"), ("5", "2"), ("9", "1"), ("9", "2")]
+
+
 def test_a_point_is_repeated_until_its_interval_is_narrow(make):
     # Of 2 users the mean varies for ever, of 3 it does so at first.
     def mean_ms(users: str, before: int) -> float:
