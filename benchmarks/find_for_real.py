@@ -1,12 +1,12 @@
 """How near real searches come to a planted capacity.
 
-    .local/venv/bin/python -m benchmarks.find_for_real [--searches 5] [--generator 20]
+    .local/venv/bin/python -m benchmarks.find_for_real [--searches 5] [--at-once 1] [--generator 20]
 
 Runs `./run.sh find` against servers in this process: one worker with equal service times (M/D/1), four with exponential
 ones (M/M/4), a lock (one at a time, times that vary by 10 %), and a limit of concurrency (ten at a time, all others
-are answered 429). The four kinds are searched at the same time: together they get some 200 requests per second.
-With --generator N, a server that answers at once is searched up to more than this machine can send, N times: no answer
-may take the load generator's limit for the function's.
+are answered 429). Searches at the same time disturb each other: each start of JMeter takes both cores for a second.
+With --generator N, a function in Go that answers at once is searched N times, up to more requests than this machine can
+send: no answer may take the load generator's limit for the function's.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +29,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.find_coverage import LIMIT_S, SERVERS, SERVICE_S, Draw, truth_of
+from benchmarks.peers import PROGRAMS, function
 from framestorm.paths import ROOT
+from framestorm.setup import pieces as setup
 
 RESOLUTION = 0.05
 LIMIT_WORKERS, LIMIT_TAKES_S = 10, 0.2
+RANDOM_S, EVEN_S = 10.0, 6.0  # of a probe; what random arrivals do needs longer ones
 GENERATOR_RANGE = "2000..200000"
 
 
@@ -46,37 +50,42 @@ class Planted(NamedTuple):
     takes_s: Callable[[Draw], float]
     objective: str
     arrivals: str
+    probe_s: float
     is_refusing: bool = False
 
 
-def of_coverage(kind: str, workers: int, takes_s: Callable[[Draw], float], arrivals: str) -> Planted:
+def of_coverage(kind: str, workers: int, takes_s: Callable[[Draw], float], arrivals: str, probe_s: float) -> Planted:
     """Return a server that is simulated elsewhere, slowed down to some 50 requests per second."""
     objective = f"p95 < {LIMIT_S * workers * 1000:g} ms"
-    return Planted(truth_of(*SERVERS[kind]) / workers, workers, takes_s, objective, arrivals)
+    return Planted(truth_of(*SERVERS[kind]) / workers, workers, takes_s, objective, arrivals, probe_s)
 
 
 def kinds() -> dict[str, Planted]:
     """Return the servers by name."""
     return {
-        "M/D/1": of_coverage("M/D/1", 1, lambda _: SERVICE_S, "poisson"),
-        "M/M/4": of_coverage("M/M/4", 4, lambda draw: draw.exponential(4 * SERVICE_S), "poisson"),
-        "a lock": of_coverage("a lock", 1, lambda draw: SERVICE_S * draw.uniform(0.9, 1.1), "even"),
+        "M/D/1": of_coverage("M/D/1", 1, lambda _: SERVICE_S, "poisson", RANDOM_S),
+        "M/M/4": of_coverage("M/M/4", 4, lambda draw: draw.exponential(4 * SERVICE_S), "poisson", RANDOM_S),
+        "a lock": of_coverage("a lock", 1, lambda draw: SERVICE_S * draw.uniform(0.9, 1.1), "even", EVEN_S),
         "a limit of concurrency": Planted(
-            LIMIT_WORKERS / LIMIT_TAKES_S, LIMIT_WORKERS, lambda _: LIMIT_TAKES_S, "success >= 99 %", "even", True
+            LIMIT_WORKERS / LIMIT_TAKES_S,
+            LIMIT_WORKERS,
+            lambda _: LIMIT_TAKES_S,
+            "success >= 99 %",
+            "even",
+            EVEN_S,
+            True,
         ),
     }
 
 
 @contextmanager
-def served(planted: Planted | None, seed: int = 1) -> Iterator[str]:
-    """Serve in this process; yields the URL. None: answer at once."""
+def served(planted: Planted, seed: int) -> Iterator[str]:
+    """Serve in this process; yields the URL."""
     lock, draw = threading.Lock(), np.random.default_rng(seed)
-    free_at_s = [0.0] * (planted.workers if planted else 0)
+    free_at_s = [0.0] * planted.workers
 
     def spend() -> bool:
         """Be served in turn; returns whether the request was accepted."""
-        if planted is None:
-            return True
         now_s = time.monotonic()
         with lock:  # when each worker is free is known beforehand, so the turn is exactly that of the arrivals
             if planted.is_refusing and free_at_s[0] > now_s:
@@ -115,41 +124,41 @@ def find(folder: Path, url: str, *words: str) -> dict[str, Any]:
     return record
 
 
-def search(folder: Path, planted: Planted, number: int) -> dict[str, Any]:
-    """Search once for a planted capacity."""
-    range_ = ("--over", "rate_per_s=10..200", "--probe-s", "10", "--slo", planted.objective)
+def searched(folder: Path, number: int, kind: str, planted: Planted) -> bool:
+    """Search once for a planted capacity, and print the answer; returns whether it is too far off."""
+    range_ = ("--over", "rate_per_s=10..200", "--probe-s", f"{planted.probe_s:g}", "--slo", planted.objective)
     with served(planted, number) as url:
-        return find(folder, url, *range_, f"-Jarrivals={planted.arrivals}", f"-Jseed={number}")
+        record = find(folder / f"search-{number}", url, *range_, f"-Jarrivals={planted.arrivals}")
+    answer = record["answer"] or {}
+    highest = answer.get("highest") or math.nan
+    is_near = abs(highest / planted.truth - 1) <= RESOLUTION
+    print(
+        f"{number} {kind}: truth {planted.truth:.1f}/s, {answer.get('word')} {highest:.1f}/s "
+        f"({highest / planted.truth - 1:+.1%}), interval {answer.get('interval')}, "
+        f"from {answer.get('low')} to {answer.get('first_fail')}, {len(record['probes'])} probes",
+        flush=True,
+    )
+    return not is_near
 
 
 def main() -> int:
     """Search; returns 1 if an answer is more than 5 % off, or takes the generator's limit for the function's."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--searches", type=int, default=5, metavar="N", help="of each kind (default: %(default)s)")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="searches (default: %(default)s)")
     parser.add_argument("--generator", type=int, default=0, metavar="N", help="searches beyond the load generator")
     parser.add_argument("--folder", type=Path, help="where the searches stay (default: they do not)")
     asked = parser.parse_args()
     missed = 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
-        for number in range(1, asked.searches + 1):
-            planted = kinds()
-            names = [folder / f"{kind.replace('/', '').replace(' ', '-')}-{number}" for kind in planted]
-            with ThreadPoolExecutor(len(planted)) as pool:
-                records = list(pool.map(search, names, planted.values(), [number] * len(planted)))
-            for (kind, server), record in zip(planted.items(), records, strict=True):
-                answer = record["answer"] or {}
-                highest = answer.get("highest") or math.nan
-                ends = answer.get("interval") or (answer.get("low"), answer.get("first_fail"))
-                is_near = abs(highest / server.truth - 1) <= RESOLUTION
-                missed += not is_near
-                print(
-                    f"{kind}: truth {server.truth:.1f}/s, {record['state']}, {answer.get('word')} {highest:.1f}/s "
-                    f"({highest / server.truth - 1:+.1%}), between {ends}, {len(record['probes'])} probes",
-                    flush=True,
-                )
+        planted = [(kind, each) for _ in range(asked.searches) for kind, each in kinds().items()]
+        with ThreadPoolExecutor(asked.at_once) as pool:
+            missed += sum(pool.map(partial(searched, folder), range(1, len(planted) + 1), *zip(*planted, strict=True)))
+        if asked.generator:
+            setup.ensure(PROGRAMS[:1])
         for number in range(1, asked.generator + 1):
-            with served(None) as url:
+            with function(0) as url:
                 words = ("--over", f"rate_per_s={GENERATOR_RANGE}", "--probe-s", "5", "--slo", "p95 < 1 s")
                 record = find(folder / f"generator-{number}", url, *words)
             answer = record["answer"] or {}
