@@ -213,7 +213,8 @@ def end_of_rows(data: bytes, quotes: int = 0) -> int:
 
 
 def _rows(text: str) -> Iterator[list[str]]:
-    """Yield the rows of a text; one that is longer than Python reads is left out."""
+    """Yield the rows of a text; one with a field that is too long is left out."""
+    csv.field_size_limit(LONGEST_ROW_BYTES)  # Python's own limit is an eighth of it, and that of the whole process
     reader = csv.reader(io.StringIO(text, newline=""))
     while True:
         try:
