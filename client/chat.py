@@ -157,7 +157,7 @@ class ChatUser:
             return reply.cause
         if reply.status != 200:
             return status_cause(reply.status or 0, reply.body)
-        tokens.end()
+        tokens.end(reply.body)
         return tokens.cause
 
     def _write(

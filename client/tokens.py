@@ -50,9 +50,14 @@ class Tokens:
             self.cause = "piece-too-large"
             return False
 
-    def end(self) -> None:
-        """Judge the answer, which has been read to its end."""
-        if self._parser is None or self.cause is not None or not self._read(self._parser.end()):
+    def end(self, body: bytes = b"") -> None:
+        """Judge the answer, which has been read to its end; body: that of an answer which is no stream."""
+        if self._parser is None:
+            value = _parsed(body)
+            if isinstance(value, dict) and value.get("error"):
+                self.cause = _with_detail("error-event", error_message(value))
+            return
+        if self.cause is not None or not self._read(self._parser.end()):
             return
         if not self._is_done:
             self.cause = "no-end"
@@ -87,10 +92,7 @@ class Tokens:
         if piece.data == END:
             self._is_done = True
             return True
-        try:
-            value = json.loads(piece.data)
-        except (ValueError, RecursionError):
-            value = None
+        value = _parsed(piece.data)
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
@@ -123,11 +125,15 @@ def error_message(value: object) -> str:
 
 def status_cause(status: int, body: bytes) -> str:
     """Return the cause of an answer with a status other than 200, with the message that it has."""
+    return _with_detail(f"status-{status}", error_message(_parsed(body)))
+
+
+def _parsed(text: str | bytes) -> Any:
+    """Return a value in JSON; None if it is none."""
     try:
-        message = error_message(json.loads(body))
+        return json.loads(text)
     except (ValueError, RecursionError):
-        message = ""
-    return _with_detail(f"status-{status}", message)
+        return None
 
 
 def _with_detail(word: str, detail: str) -> str:

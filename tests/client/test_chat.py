@@ -62,6 +62,7 @@ ANSWERS = {
     ),
     "ollama": Answer(content_type=LINES, body=ndjson({"response": "a"}, {"done": True, "prompt_eval_count": 3})[:-1]),
     "whole": Answer(body=json.dumps({"choices": [{"message": {"content": "a"}}]}).encode()),
+    "error-in-place": Answer(body=json.dumps({"error": {"message": "no such model"}}).encode()),
     "page": Answer(content_type="text/html", body=b"<html>"),
     "no-end": events(sse(delta("a"), delta("b"))),
     "half-an-end": events(sse(delta("a")) + b"data: [DONE]\n"),
@@ -146,6 +147,7 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
     ("behaviour", "cause"),
     [
         ("whole", "no-stream: application/json"),
+        ("error-in-place", "error-event: no such model"),
         ("page", "no-stream: text/html"),
         ("no-end", "no-end"),
         ("half-an-end", "no-end"),
