@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from framestorm.find.command import PROBE_S, REFINED
-from framestorm.find.objectives import needed_samples
+from framestorm.find.objectives import KEEPS_UP, needed_samples
 from framestorm.judge.search import Search
 from framestorm.model.search import Highest, LoadRange, Outcome, Probe
 from framestorm.stats.checks import Floats
@@ -94,7 +94,7 @@ def searched(server: Server, seed: int) -> tuple[Highest | None, int]:
         value = server(load, length_s, 0.0, draw)
         margin = math.log(value / LIMIT_S)
         outcome = Outcome(OBJECTIVE, margin < 0, "", value, is_sure=abs(margin) > 0.3, margin=margin)
-        probes.append(Probe(load, "", [outcome]))
+        probes.append(Probe(load, "", [outcome, Outcome(KEEPS_UP, True, "")]))  # as each search for a rate has it
         search = Search(RANGE, probes)
     return search.answer(), len(probes)
 

@@ -79,10 +79,11 @@ class Probe:
 
     @property
     def margin(self) -> float | None:
-        """The margin of the objective that is nearest to being missed; None if one of them has none."""
-        margins = [each.margin for each in self.outcomes]
-        known = [each for each in margins if each is not None]
-        return None if self.generator or len(known) < len(margins) else max(known, default=None)
+        """The margin of the objective that is nearest to being missed; None if one without a margin decided."""
+        margin = max((each.margin for each in self.outcomes if each.margin is not None), default=None)
+        if margin is None or self.generator:
+            return None
+        return margin if (margin <= 0 if self.passed else margin >= 0) else None
 
     @property
     def is_sure(self) -> bool:

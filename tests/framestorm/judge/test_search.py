@@ -63,6 +63,33 @@ def test_it_finds_a_capacity_within_5_percent_in_15_probes(capacity: float) -> N
     assert (answer.binding, answer.is_cliff) == ("p95 < 500 ms", True)
 
 
+@pytest.mark.parametrize("falls_behind_from", [130, math.inf])
+def test_an_objective_without_a_margin_hides_no_crossing(falls_behind_from: float) -> None:
+    """That an open load is kept up with is one of each search: it has no figure that could be fitted."""
+    draw = random.Random(7)  # noqa: S311
+
+    def server(load: float) -> Probe:
+        response_time = rising(load, 100, 0.1, draw)
+        keeps_up = Outcome("it keeps up with the rate", load < falls_behind_from, "")
+        return replace(response_time, outcomes=[*response_time.outcomes, keeps_up])
+
+    answer = searched(server).answer()
+    assert answer is not None and answer.interval is not None
+    assert answer.interval[0] <= 100 <= answer.interval[1]
+    assert answer.highest == pytest.approx(100, rel=0.05)
+
+
+def test_where_an_objective_without_a_margin_decides_no_line_is_drawn() -> None:
+    def server(load: float) -> Probe:
+        response_time = rising(load, 100)
+        return replace(response_time, outcomes=[*response_time.outcomes, Outcome("it keeps up", load <= 70, "")])
+
+    answer = searched(server).answer()
+    assert answer is not None and answer.highest is not None and answer.first_fail is not None
+    assert (answer.interval, answer.binding) == (None, "it keeps up")
+    assert answer.highest <= 70 < answer.first_fail <= answer.highest * 1.055
+
+
 def test_users_are_whole_numbers() -> None:
     answer = searched(up_to(7.5), LoadRange("users", 1, 64, is_whole=True)).answer()
     assert answer is not None
