@@ -135,8 +135,7 @@ class Search:
         """Return the answer; None as long as there is a load to try."""
         if self.next_load() is not None:
             return None
-        sure_pass = next((each.load for each in reversed(self._passes) if each.is_sure), None)
-        sure_fail = next((each.load for each in self._fails if each.is_sure), None)
+        sure_pass, sure_fail = self._sure(math.inf, 0)
         if not self._fails:
             why = f"the range ends at {self.over.high:g}"
             return Highest("at_least", self._passes[-1].load, sure_pass, None, None, why=why)
@@ -154,7 +153,14 @@ class Search:
         highest = float(math.floor(found.load)) if self.over.is_whole else self._rounded(found.load)
         first_fail = next((each.load for each in self._fails if each.load > highest), fail.load)
         interval = (float(f"{found.low:.{DIGITS}g}"), float(f"{found.high:.{DIGITS}g}"))
+        sure_pass, sure_fail = self._sure(*interval)  # within it, sure probes contradict each other
         return Highest("found", highest, sure_pass, sure_fail, first_fail, binding, False, interval=interval)
+
+    def _sure(self, low: float, high: float) -> tuple[float | None, float | None]:
+        """Return the highest load up to `low` that surely passed, and the lowest from `high` that surely failed."""
+        passed = (each.load for each in reversed(self._passes) if each.is_sure and each.load <= low)
+        failed = (each.load for each in self._fails if each.is_sure and each.load >= high)
+        return next(passed, None), next(failed, None)
 
     def _above(self, load: float) -> float:
         """Return the next load of the rise; the end of the range if that is near."""

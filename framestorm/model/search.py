@@ -99,7 +99,8 @@ class Highest:
 
     highest: where the fitted figure crosses its limit; without a fit the highest load that passed, below the first that
         failed; None if the lowest of the range failed. interval: of that crossing, 95 %; None without a fit.
-    low, high: the loads nearest to it that surely passed and surely failed; None where there is none.
+    low, high: the loads nearest to it, outside of its interval, that surely passed and surely failed; None where there
+        is none.
     binding: the objective that the first failing load missed; is_cliff: its figure more than doubled from one to the
         other, None if it has none.
     why: why the answer is only a lower bound, empty if it is none.

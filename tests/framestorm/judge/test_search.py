@@ -76,6 +76,7 @@ def test_an_objective_without_a_margin_hides_no_crossing(falls_behind_from: floa
     answer = searched(server).answer()
     assert answer is not None and answer.interval is not None
     assert answer.interval[0] <= 100 <= answer.interval[1]
+    assert (answer.low or 0) <= answer.interval[0] and (answer.high or math.inf) >= answer.interval[1]
     assert answer.highest == pytest.approx(100, rel=0.05)
 
 
