@@ -54,7 +54,7 @@ class Tokens:
         """Judge the answer, which has been read to its end; body: that of an answer which is no stream."""
         if self._parser is None:
             value = _parsed(body)
-            if isinstance(value, dict) and value.get("error"):
+            if isinstance(value, dict) and _has_error(value):
                 self.cause = _with_detail("error-event", error_message(value))
             return
         if self.cause is not None or not self._read(self._parser.end()):
@@ -96,7 +96,7 @@ class Tokens:
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
-        if piece.event == "error" or any(name == "error" and each for name, each in value.items()):
+        if piece.event == "error" or _has_error(value):
             self.cause = _with_detail("error-event", error_message(value))
             return False
         if text := _text(value):
@@ -121,6 +121,10 @@ def error_message(value: object) -> str:
     if isinstance(value, dict):
         value = value.get("message", "")
     return value if isinstance(value, str) else ""
+
+
+def _has_error(value: dict[str, Any]) -> bool:
+    return any(name == "error" and each for name, each in value.items())
 
 
 def status_cause(status: int, body: bytes) -> str:
