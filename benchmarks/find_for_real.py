@@ -95,7 +95,7 @@ def served(planted: Planted, seed: int) -> Iterator[str]:
         time.sleep(max(0.0, end_s - time.monotonic()))
         return True
 
-    class Handler(BaseHTTPRequestHandler):
+    class Served(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
@@ -107,14 +107,14 @@ def served(planted: Planted, seed: int) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Served) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
 
 
 def find(folder: Path, url: str, *words: str) -> dict[str, Any]:
-    """Search, and return what find.json says."""
+    """Run a search, and return the content of its find.json."""
     plan = ("-t", "jmx/request-rate.jmx", "-Jramp_s=0", "-Jmethod=GET", f"-Jurl={url}", "-o", str(folder))
     with Path(f"{folder}.log").open("wb") as log:
         subprocess.run(

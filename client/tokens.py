@@ -51,7 +51,7 @@ class Tokens:
             return False
 
     def end(self, body: bytes = b"") -> None:
-        """Judge the answer, which has been read to its end; body: that of an answer which is no stream."""
+        """Judge the answer after it has been read to its end; `body` is what was received in place of a stream."""
         if self._parser is None:
             value = _parsed(body)
             if isinstance(value, dict) and _has_error(value):

@@ -11,7 +11,7 @@ Server = TypeVar("Server", bound=BaseServer)
 
 @contextmanager
 def in_thread(server: Server) -> Iterator[Server]:
-    """Serve in a thread, and shut the server down at the end even if the test fails."""
+    """Serve in a thread, and shut the server down afterwards, even if the test fails."""
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:
         yield server

@@ -301,7 +301,7 @@ class _Loop:
         length_s = self._lengths.at(load, REFINED if self._search().is_refining else 1.0)
         options = _probe_options(self._run, self._record.over, load, length_s, run_dir)
         name = f"{self._folder.name} {run_dir.name} {page.amount(load, self._record.over)}"
-        # What one draw of random arrivals does to the answer, the next probe shows.
+        # If all probes had the same random arrivals, their interval could not show what chance does.
         given = drawn(plans.read(options.what.plan), options.what.given, number)
         options = replace(options, what=replace(options.what, given=given), output=replace(options.output, name=name))
         try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import Any, get_args
@@ -22,6 +23,7 @@ SUMMARY, RECORD = "summary.json", "run.json"
 RUN_FILES = (RECORD, "samples.jtl", "samples.csv")
 TIMES = {"median_ms": "p50", "p95_ms": "p95", "p99_ms": "p99"}
 _OF_TARGET = "url"
+_DRAW = re.compile(r", seed \d+")  # in the words of a load (report/load_words.py) with random arrivals
 _RATE, _USERS, _HOLD = "rate_per_s", "users", "hold_s"
 Json = dict[str, Any]
 
@@ -131,13 +133,16 @@ def _key(summary: Json, run: Json) -> LoadKey:
     given, unread = _part(run, "given"), run.get("unread")
     # What the target says already, and what can make no difference.
     left_out = {_OF_TARGET, *(unread if isinstance(unread, list) else ())}
+    # Another draw of random arrivals is the same load: each repetition of a study has one of its own.
+    load, draws = _DRAW.subn("", _load(summary, run))
+    left_out |= {"seed"} if draws else set()
     plan = _text(run.get("plan")) or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
     settings = [f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out]
     # Of a function that a study or a search set up.
     settings += [f"target.{name}={value}" for name, value in sorted(_part(target, "settings").items())]
-    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, _load(summary, run), tuple(settings))
+    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, load, tuple(settings))
 
 
 def _load(summary: Json, run: Json) -> str:

@@ -67,7 +67,7 @@ class NodeOutage:
 
 @dataclass(frozen=True)
 class PlatformWarning:
-    """A warning of the platform about one of its objects under load, with its count and its first and last time."""
+    """A warning from the platform about one of its objects during the load: its count, and its first and last time."""
 
     about: str
     reason: str

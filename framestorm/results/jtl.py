@@ -366,7 +366,7 @@ def _failures(samples: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _with_cause(rows: pl.LazyFrame, failures: pl.DataFrame, *, of_users: bool = False) -> pl.LazyFrame:
-    """Return the rows with the cause of their error, null where there is none; each distinct failure is read once."""
+    """Return the rows with the cause of their error, null if none; each distinct failure is classified once."""
 
     def cause(code: str, message: str, failure: str, is_http: bool, is_transaction: bool) -> str:
         if of_users:

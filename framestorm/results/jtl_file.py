@@ -145,7 +145,7 @@ def open_jtl(path: Path) -> JtlFile | str:
 
 
 def _text(path: Path) -> tuple[Path | bytes, bytes, list[str]]:
-    """The file itself, or its content if that has to be unpacked or is not UTF-8; how it begins; what was assumed."""
+    """Return the file, or its content if the file is packed or not in UTF-8; its first bytes; and what was assumed."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     content: bytes | None = None
@@ -156,12 +156,22 @@ def _text(path: Path) -> tuple[Path | bytes, bytes, list[str]]:
         if head.startswith(mark):
             content = (content or path.read_bytes())[2:].decode(encoding, "replace").encode()
             head = content[:_HEAD_BYTES]
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)  # its last character may be cut
-    except UnicodeDecodeError:
-        content = (content or path.read_bytes()).decode("cp1252", "replace").encode()
-        return content, content[:_HEAD_BYTES], ["the texts of samples.jtl are not UTF-8, and are read as Windows-1252"]
-    return (path if content is None else content), head, []
+    source = path if content is None else content
+    if _is_utf_8(source):
+        return source, head, []
+    content = (content or path.read_bytes()).decode("cp1252", "replace").encode()
+    return content, content[:_HEAD_BYTES], ["the encoding of samples.jtl is not UTF-8; Windows-1252 is assumed"]
+
+
+def _is_utf_8(source: Path | bytes) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with source.open("rb") if isinstance(source, Path) else io.BytesIO(source) as file:
+        try:
+            while chunk := file.read(CHUNK_BYTES):
+                decoder.decode(chunk)
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def unpacked(packed: bytes) -> bytes:
@@ -199,7 +209,7 @@ def _first_time(raw: pl.LazyFrame) -> str | None:
 
 
 def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
-    """Return the times of the rows in epoch ms, and what was assumed about them; the first time decides the form."""
+    """Return the times of the rows in epoch ms, and the assumptions about their form, which the first time decides."""
     text = pl.col("timeStamp")
     if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
         for unit, first, last, ms in EPOCHS:
@@ -234,7 +244,7 @@ def _best_format(raw: pl.LazyFrame, formats: Sequence[str]) -> str:
 
 
 def _time_formats(first: str) -> list[str]:
-    """Return the formats that a date with its time of day may have; an empty list if none fits."""
+    """Return the formats that match a date with its time of day; an empty list if there is none."""
     frame, formats = pl.LazyFrame({"timeStamp": [first]}), []
     for each in TIME_FORMATS:
         with suppress(pl.exceptions.PolarsError):

@@ -130,7 +130,7 @@ def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
 
 
 def _name(node: str, name: str, image_id: str) -> bool:
-    """Name an image on a node; return whether the node has the image."""
+    """Tag an image on a node; return whether the node has the image."""
     names = engine.ENGINE.run("exec", node, *_IMAGES, "ls", "--quiet", f'labels."{_ID}"=={image_id}').split()
     if names and _full(name) not in names:
         engine.ENGINE.run("exec", node, *_IMAGES, "tag", "--force", names[0], _full(name))

@@ -9,6 +9,7 @@ from framestorm.errors import UsageError
 from framestorm.history.headlines import read_headline, read_headlines
 from framestorm.model.files import FORMAT
 from framestorm.model.headline import LoadKey
+from framestorm.model.load import Load
 from framestorm.model.run import Target
 from tests.framestorm.history.conftest import START_MS, MakeRun
 
@@ -100,6 +101,20 @@ def test_settings_of_the_target_keep_runs_apart(make_run: MakeRun) -> None:
     url = "http://127.0.0.1:8080/"
     of_each = [make_run(f"replicas-{n}", target=Target("openfaas", url, {"replicas": str(n)})) for n in (1, 2)]
     assert [read_headline(each).key.settings for each in of_each] == [("target.replicas=1",), ("target.replicas=2",)]
+
+
+def test_draws_of_random_arrivals_are_of_one_group(make_run: MakeRun) -> None:
+    """As those of the repetitions of a study; a plan may use a property of this name otherwise."""
+    line = {"x": [0, 60], "y": [5, 5]}
+    drawn = [
+        make_run(
+            f"r{seed}", loads=(Load("", "ThreadGroup", "arrivals", 300, line, seed=seed),), given={"seed": str(seed)}
+        )
+        for seed in (1, 2)
+    ]
+    expected = KEY._replace(load="5/s for 60 s, arriving at random (Poisson)")
+    assert [read_headline(each).key for each in drawn] == [expected, expected]
+    assert read_headline(make_run("users", given={"seed": "2"})).key.settings == ("seed=2",)
 
 
 def test_runs_of_different_builds_are_of_one_group(make_run: MakeRun) -> None:

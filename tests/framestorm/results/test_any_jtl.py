@@ -95,9 +95,11 @@ def test_any_form_of_the_file_has_the_same_samples(name: str, tmp_path: Path) ->
 
 
 def test_labels_that_are_not_utf_8_are_read_as_windows_1252(tmp_path: Path) -> None:
-    summary = reported(tmp_path, jtl(rows_of(label="prüfen: 5 €")).decode().encode("cp1252"))
-    assert counts(summary) == {"prüfen: 5 €": (10, 2)}
-    assert "The texts of samples.jtl are not UTF-8, and are read as Windows-1252." in " ".join(summary.warnings)
+    """Wherever the first such character is."""
+    rows = [*rows_of(1000), *([*row(n)[:2], "prüfen: 5 €", *row(n)[3:]] for n in range(1000, 1010))]
+    summary = reported(tmp_path, jtl(rows).decode().encode("cp1252"), {"format": 2})
+    assert counts(summary)["prüfen: 5 €"] == (10, 2)
+    assert "The encoding of samples.jtl is not UTF-8; Windows-1252 is assumed." in " ".join(summary.warnings)
 
 
 # By their first and last time, of which only the last may say what is the day.
