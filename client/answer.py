@@ -8,12 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from coding import is_readable
 from encoding import Encoding
 
 SIGNATURES = {"PNG": b"\x89PNG\r\n\x1a\n", "JPEG": b"\xff\xd8\xff"}
 
-# The codings that urllib3 takes off by itself; with others, such as zstd, an answer came as it is.
-CODINGS = {"identity", "gzip", "x-gzip", "deflate"}
 # Above what an answer has; a JSON of millions of values takes minutes to read, and gigabytes.
 MAX_VALUES = 100_000
 
@@ -62,8 +61,7 @@ def judge(
         "cold": answer.cold,
         "verified": is_verified,
     }
-    codings = headers.get("Content-Encoding", "").lower().replace(",", " ").split()
-    if cause is not None and not CODINGS.issuperset(codings):
+    if cause is not None and not is_readable(headers):
         cause = "unknown-coding"
     verdict = AnswerVerdict(cause, figures, answer.payload)
     if frame is not None and is_verified:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from final import FinalResponse
+from final import FinalResponse, breaks_http
 from headers import server_name, with_given
 from traceparent import Traceparent
 
@@ -95,8 +95,8 @@ class Caller:
             return Response(status, headers, received_bytes, self._cut_by)
         except TimeoutError:
             cause = "connect-timeout" if cause == "connect" else "timeout"
-        except (OSError, http.client.HTTPException, ValueError):  # the last by a chunk of -5 bytes
-            cause = self._cut_by or cause
+        except (OSError, http.client.HTTPException, ValueError) as error:  # the last by a chunk of -5 bytes
+            cause = self._cut_by or ("not-http" if breaks_http(error) else cause)
         self.close()
         return Response(status, headers, 0, cause)
 

@@ -126,7 +126,7 @@ class ChatUser:
         return self._account.end(requests, cause, sleep_s=options.sleep_s, setup_ms=setup_ms)
 
     def _ask(self, history: list[Message]) -> list[Message]:
-        """Send the next prompt, and return the conversation with it and its answer, without both if it failed."""
+        """Send the next prompt, and return the conversation with it and its content, without both if there is none."""
         messages = [*history, *self._prompts.messages(self._first_prompt + self._index)]
         body = self._body(messages)
         tokens = Tokens(self._options.stall_timeout_s)
@@ -149,7 +149,9 @@ class ChatUser:
             tokens.figures(reply.started_ns, reply.rtt_ms), is_censored=reply.censored,
         )  # fmt: skip
         self._intended_ms = reply.start_ms + reply.rtt_ms + 1000 * self._options.sleep_s
-        return history if cause else [*messages, {"role": "assistant", "content": "".join(tokens.texts)}]
+        # An answer of calls alone would need the results of its tools.
+        content = "" if cause else "".join(tokens.texts)
+        return [*messages, {"role": "assistant", "content": content}] if content else history
 
     @staticmethod
     def _judge(reply: "Reply", tokens: Tokens) -> str | None:

@@ -22,6 +22,12 @@ class FinalResponse(http.client.HTTPResponse):
         return version, status, reason
 
 
+def breaks_http(error: object) -> bool:
+    """Return whether an error is of an answer that is no HTTP, and not of one that was cut off."""
+    is_cut_off = isinstance(error, http.client.IncompleteRead | http.client.RemoteDisconnected)
+    return isinstance(error, http.client.HTTPException) and not is_cut_off
+
+
 class TimedResponse(FinalResponse):
     """A response that knows when the last bytes that were read of it had arrived."""
 

@@ -97,6 +97,7 @@ class Account:
     ) -> None:
         """Write a sample's line; `figures` are its further measurements."""
         self._samples += 1
+        cause = cause and _whole(cause)
         if cause is not None:
             self._causes[cause] = self._causes.get(cause, 0) + 1
         line = {
@@ -144,8 +145,13 @@ class Account:
 
 def _kept(value: float | str | bool | None) -> float | str | bool | None:
     if isinstance(value, str):
-        return value[:MAX_TEXT_CHARACTERS]
+        return _whole(value[:MAX_TEXT_CHARACTERS])
     return rounded(value) if isinstance(value, float) else value
+
+
+def _whole(text: str) -> str:
+    """Return a text without halves of characters, which a server can write in JSON and nobody can read in a file."""
+    return text.encode(errors="replace").decode()
 
 
 def rounded(value: float) -> float:

@@ -18,7 +18,7 @@ from traceparent import NAME, NEW, Traceparent
 SECURE, PLAIN = "grpcs", "grpc"
 _DETAIL_CHARACTERS = 120
 # What gRPC says of a connection that could not be made, where the status is only UNAVAILABLE.
-_WHY_UNAVAILABLE = {
+_CAUSES_OF_UNAVAILABLE = {
     "tls": re.compile("handshake|certificate|ssl|tls", re.IGNORECASE),
     "not-grpc": re.compile(
         r"failed to connect.*(?:socket closed|connection reset|http1\.x|parsing http/2)", re.IGNORECASE
@@ -143,8 +143,8 @@ def _cause(error: grpc.RpcError, is_time_over: bool) -> str:
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and is_time_over:
         return "timeout"
     if code is grpc.StatusCode.UNAVAILABLE:
-        for word, pattern in _WHY_UNAVAILABLE.items():
+        for cause, pattern in _CAUSES_OF_UNAVAILABLE.items():
             if pattern.search(detail):
-                return word
+                return cause
     word = f"grpc-{code.name.lower().replace('_', '-')}"
     return f"{word}: {detail[:_DETAIL_CHARACTERS]}" if detail else word

@@ -13,7 +13,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from final import FinalResponse, TimedResponse, stamp_options
+from final import FinalResponse, TimedResponse, breaks_http, stamp_options
 from headers import given, server_name
 from traceparent import Traceparent
 
@@ -86,7 +86,7 @@ class Sender:
         self.traceparent = Traceparent({})
         headers = {
             "Accept": accept,
-            "Accept-Encoding": "identity",  # unpacking would be in the timed path
+            "Accept-Encoding": "identity",  # unpacking, if a server compresses anyway, is in the timed path
             "Content-Type": content_type,
             "User-Agent": "framestorm",
         }
@@ -130,6 +130,9 @@ class Sender:
             signal.setitimer(signal.ITIMER_REAL, 0)
             ended_ns = time.perf_counter_ns()
             cause = "stalled" if exchange.is_received and ended_ns < exchange.due_ns else "timeout"
+        except urllib3.exceptions.DecodeError:
+            # An error whose text cannot be read stays that error.
+            ended_ns, cause = time.perf_counter_ns(), None if (exchange.status or 0) >= 400 else "not-http"
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last by a chunk of -1 bytes
             ended_ns, cause = time.perf_counter_ns(), _cause(error)
         self._request.body = None
@@ -161,7 +164,7 @@ class Sender:
                 self._receive(exchange, exchange.receiver, response)
                 return
             most_bytes = min(ANSWER_BYTES + ANSWER_BYTES_PER_SENT * exchange.sent_bytes, MAX_ANSWER_BYTES)
-            for chunk in response.stream(_CHUNK_BYTES):
+            for chunk in response.stream(_CHUNK_BYTES, decode_content=_is_coded(response)):
                 exchange.received_bytes += len(chunk)
                 if exchange.received_bytes <= most_bytes:
                     exchange.body += chunk
@@ -174,7 +177,8 @@ class Sender:
     def _receive(exchange: "_Exchange", receiver: Receiver, response: Any) -> None:
         """Hand an answer over as it arrives, each part before the next is waited for."""
         timed: TimedResponse = response._fp  # of which urllib3's own is made
-        while data := response.read1(_CHUNK_BYTES):
+        is_coded = _is_coded(response)
+        while data := response.read1(_CHUNK_BYTES, decode_content=is_coded):
             exchange.is_received = True
             exchange.received_bytes += len(data)
             if not receiver.take(data, timed.arrived_ns):
@@ -182,6 +186,11 @@ class Sender:
             wait_s = min(receiver.stall_s, (exchange.due_ns - time.perf_counter_ns()) / 1e9)
             signal.setitimer(signal.ITIMER_REAL, max(wait_s, _SOON_S), _ALARM_AGAIN_S)
         response.release_conn()
+
+
+def _is_coded(response: Any) -> bool:
+    """Return whether there is a coding to take off: others need not be copied."""
+    return "Content-Encoding" in response.headers
 
 
 class _Exchange:
@@ -279,4 +288,6 @@ def _cause(error: Exception) -> str:
         return "connect"
     if isinstance(reason, urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
+    if isinstance(reason, urllib3.exceptions.ProtocolError) and breaks_http(reason.args[-1]):
+        return "not-http"
     return "reset"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+from coding import is_readable
 from stream import EventParser, JsonLineParser, PieceTooLargeError, StreamParser, StreamPiece
 
 PARSERS: dict[str, type[StreamParser]] = {
@@ -16,6 +17,13 @@ PARSERS: dict[str, type[StreamParser]] = {
     **dict.fromkeys(("application/x-ndjson", "application/ndjson", "application/jsonl"), JsonLineParser),
 }
 END = "[DONE]"
+# The fields of what a piece adds: those for the user, of which a conversation is made, and what else the model wrote.
+_CONTENT = ("content", "text", "response", "refusal")
+_FURTHER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
+# What such a field has where it is not a text: parts of a content, or calls of tools by their names and arguments.
+_PARTS = ("text", "refusal", "thinking", "function", "custom", "name", "arguments", "input")
+# Pieces so near to the first one came together with it: no model makes tokens that fast.
+_TOGETHER_NS = 1_000_000
 _DETAIL_CHARACTERS = 100
 
 
@@ -25,8 +33,8 @@ class Tokens:
     def __init__(self, stall_s: float) -> None:
         self.stall_s = stall_s
         self.cause: str | None = None
-        self.texts: list[str] = []
-        self._arrived_ns: list[int] = []  # of each piece with some text
+        self.texts: list[str] = []  # of the content, without reasoning and calls
+        self._arrived_ns: list[int] = []  # of each piece with something that the model wrote
         self._counts: dict[str, int] = {}
         self._parser: StreamParser | None = None
         self._is_done = False
@@ -35,6 +43,9 @@ class Tokens:
         media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         parser = PARSERS.get(media_type)
         if status != 200:
+            return False
+        if not is_readable(headers):
+            self.cause = "unknown-coding"
             return False
         if parser is None:
             self.cause = _with_detail("no-stream", media_type)
@@ -54,7 +65,7 @@ class Tokens:
         """Judge the answer after it has been read to its end; `body` is what was received in place of a stream."""
         if self._parser is None:
             value = _parsed(body)
-            if isinstance(value, dict) and _has_error(value):
+            if isinstance(value, dict) and value.get("error"):
                 self.cause = _with_detail("error-event", error_message(value))
             return
         if self.cause is not None or not self._read(self._parser.end()):
@@ -79,6 +90,7 @@ class Tokens:
             "tpot_ms": span_ms / (tokens - 1) if gaps_ms and tokens > 1 else None,
             "tokens": tokens if self._parser else None,
             "pieces": n_pieces if self._parser else None,
+            "first_pieces": sum(at_ns - arrived_ns[0] < _TOGETHER_NS for at_ns in arrived_ns) or None,
             "counted_by": None if self._parser is None else "pieces" if of_server is None else "server",
             "tokens_per_s": 1000 * tokens / rtt_ms if arrived_ns and rtt_ms else None,
             "prompt_tokens": self._counts.get("prompt_tokens"),
@@ -96,12 +108,14 @@ class Tokens:
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
-        if piece.event == "error" or _has_error(value):
+        if piece.event == "error" or value.get("error"):
             self.cause = _with_detail("error-event", error_message(value))
             return False
-        if text := _text(value):
+        added = _added(value)
+        if content := _text(added, _CONTENT):
+            self.texts.append(content)
+        if content or _text(added, _FURTHER):
             self._arrived_ns.append(piece.at_ns)
-            self.texts.append(text)
         usage = value.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         self._count("tokens", usage.get("completion_tokens", value.get("eval_count")))
@@ -123,10 +137,6 @@ def error_message(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _has_error(value: dict[str, Any]) -> bool:
-    return any(name == "error" and each for name, each in value.items())
-
-
 def status_cause(status: int, body: bytes) -> str:
     """Return the cause of an answer with a status other than 200, with the message that it has."""
     return _with_detail(f"status-{status}", error_message(_parsed(body)))
@@ -140,24 +150,36 @@ def _parsed(text: str | bytes) -> Any:
         return None
 
 
-def _with_detail(word: str, detail: str) -> str:
+def _with_detail(cause: str, detail: str) -> str:
     detail = " ".join(detail.split())
     shown = (
         detail if len(detail) <= _DETAIL_CHARACTERS else f"{detail[: _DETAIL_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
     )
-    return f"{word}: {shown}" if shown else word
+    return f"{cause}: {shown}" if shown else cause
 
 
-def _text(value: dict[str, Any]) -> str:
-    """Return the text that a piece has, of the answer or of the reasoning before it."""
+def _added(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of what a piece adds to the answer."""
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    sources = [value, value.get("message")]
-    if isinstance(choice, dict):
-        sources = [choice, choice.get("delta")]
-    for source in sources:
-        if isinstance(source, dict):
-            for name in ("content", "text", "response", "reasoning_content", "reasoning"):
-                if isinstance(text := source.get(name), str) and text:
-                    return text
-    return ""
+    fields, inner = (choice, choice.get("delta")) if isinstance(choice, dict) else (value, value.get("message"))
+    return fields | inner if isinstance(inner, dict) else fields
+
+
+def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """Return the text of the first of these fields that has any."""
+    return next((text for name in names if name in fields and (text := _joined(fields[name]))), "")
+
+
+def _joined(value: Any) -> str:
+    """Return the text of a field: its own, or those of the parts in its lists and objects."""
+    texts, rest = [], [value]
+    while rest:  # no recursion: a server may nest them deeply
+        match rest.pop():
+            case str() as text:
+                texts.append(text)
+            case list() as parts:
+                rest += reversed(parts)
+            case dict() as fields:
+                rest += [fields[name] for name in reversed(_PARTS) if name in fields]
+    return "".join(texts)

@@ -1,5 +1,6 @@
 """Users of a model: the figures of a streamed answer, the cause of each bad one, prompts, and conversations."""
 
+import gzip
 import json
 import socket
 import threading
@@ -35,6 +36,15 @@ def delta(text: str | None, **more: object) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}}], **more}
 
 
+def adds(**fields: object) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields}]}
+
+
+def call(arguments: str, name: str | None = None) -> dict[str, Any]:
+    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+    return adds(tool_calls=[{"index": 0, "function": function}])
+
+
 def usage(tokens: object) -> dict[str, Any]:
     return {"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": tokens}}
 
@@ -42,11 +52,17 @@ def usage(tokens: object) -> dict[str, Any]:
 ROLE = {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
 ENDED = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
 GOOD = sse(ROLE, delta("caf\u00e9 "), delta("\U0001f600"), delta("!"), ENDED, usage(5), DONE)
+# The name of a function with the first piece of its arguments, or before them; the last piece has nothing.
+CALLS = sse(ROLE, call("", "weather"), call('{"city":'), call(' "Oslo"}'), call(""), ENDED, usage(9), DONE)
 NO_MODEL = {"error": {"message": "The model `x` does not exist.", "type": "NotFoundError", "code": 404}}
 
 
-def events(body: bytes, **more: Any) -> Answer:
-    return Answer(content_type=EVENTS, body=body, headers=(), **more)
+def events(body: bytes, *headers: tuple[str, str], **more: Any) -> Answer:
+    return Answer(content_type=EVENTS, body=body, headers=headers, **more)
+
+
+def coding(name: str) -> tuple[str, str]:
+    return "Content-Encoding", name
 
 
 ANSWERS = {
@@ -55,7 +71,26 @@ ANSWERS = {
     "wrong-usage": events(sse(delta("a"), delta("b"), usage("many"), DONE)),
     "crlf": events(GOOD.replace(b"\n", b"\r\n").replace(b"data: ", b": keep alive\r\ndata:")),
     "completions": events(sse({"choices": [{"text": "a"}]}, {"choices": [{"text": "b"}]}, DONE)),
-    "reasoning": events(sse({"choices": [{"delta": {"reasoning_content": "so"}}]}, delta("b"), DONE)),
+    "reasoning": events(sse(adds(reasoning_content="so", reasoning="so"), adds(reasoning="it"), delta("b"), DONE)),
+    "calls": events(CALLS),
+    "custom-call": events(sse(adds(tool_calls=[{"custom": {"name": "run", "input": ""}}]), DONE)),
+    "function-call": events(sse(adds(function_call={"name": "f"}), adds(function_call={"arguments": "{}"}), DONE)),
+    "refusal": events(sse(adds(content=None, refusal="I"), adds(refusal=" cannot"), DONE)),
+    "parts": events(sse(adds(content=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), DONE)),
+    "thinking": events(sse(adds(content=[{"type": "thinking", "thinking": [{"text": "so"}]}]), delta("a"), DONE)),
+    "ollama-calls": Answer(
+        content_type=LINES,
+        body=ndjson({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}}, {"done": True}),
+    ),
+    "ollama-thinking": Answer(content_type=LINES, body=ndjson({"thinking": "so"}, {"response": "a", "done": True})),
+    "gzip": events(gzip.compress(GOOD), coding("gzip")),
+    "no-gzip": events(GOOD, coding("gzip")),
+    "zstd": events(b"\x28\xb5\x2f\xfd", coding("zstd")),
+    "no-text": events(sse(call(""), adds(content=[[]], refusal={}), adds(tool_calls=[None, "", 1]), DONE)),
+    "deep": events(sse('{"choices": [{"delta": {"content": ' + "[" * 500 + "]" * 500 + "}}]}", DONE)),
+    "garbage": Answer(raw=b"how do you do\r\n\r\n"),
+    "half-a-character": Answer(404, body=b'{"error": "no model \\ud83d"}'),
+    "no-gzip-404": Answer(404, body=b"no model", headers=(coding("gzip"),)),
     "ollama-chat": Answer(
         content_type=LINES,
         body=ndjson({"message": {"content": "a"}}, {"message": {"content": "b"}, "done": True, "eval_count": 7}),
@@ -115,7 +150,16 @@ def ask(model: StandIn, behaviour: str, *words: object) -> Done:
         ("no-usage", 2, 2, "pieces"),
         ("wrong-usage", 2, 2, "pieces"),
         ("completions", 2, 2, "pieces"),
-        ("reasoning", 2, 2, "pieces"),
+        ("reasoning", 3, 3, "pieces"),
+        ("calls", 9, 3, "server"),
+        ("custom-call", 1, 1, "pieces"),
+        ("function-call", 2, 2, "pieces"),
+        ("refusal", 2, 2, "pieces"),
+        ("parts", 1, 1, "pieces"),
+        ("thinking", 2, 2, "pieces"),
+        ("ollama-calls", 1, 1, "pieces"),
+        ("ollama-thinking", 2, 2, "pieces"),
+        ("gzip", 5, 3, "server"),
         ("ollama-chat", 7, 2, "server"),
         ("ollama", 1, 1, "pieces"),
     ],
@@ -129,7 +173,8 @@ def test_a_stream_is_counted(model: StandIn, behaviour: str, tokens: int, pieces
     )  # fmt: skip
     assert 0 < sample["ttft_ms"] <= sample["rtt_ms"]
     assert sample["tokens_per_s"] == pytest.approx(1000 * tokens / sample["rtt_ms"], rel=1e-3)
-    assert sample["received_bytes"] == len(ANSWERS[behaviour].body or b"")
+    assert sample["received_bytes"] == len(GOOD if behaviour == "gzip" else ANSWERS[behaviour].body or b"")
+    assert sample["first_pieces"] == pieces  # of a server that writes them in one go
     has_gaps = pieces > 1
     for name in ("itl_mean_ms", "itl_p99_ms", "itl_max_ms", "tpot_ms"):
         assert (sample[name] is not None) == has_gaps, name
@@ -147,6 +192,13 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
     ("behaviour", "cause"),
     [
         ("whole", "no-stream: application/json"),
+        ("no-gzip", "not-http"),
+        ("zstd", "unknown-coding"),
+        ("no-text", "no-tokens"),
+        ("deep", "no-tokens"),
+        ("garbage", "not-http"),
+        ("half-a-character", "status-404: no model ?"),
+        ("no-gzip-404", "status-404"),
         ("error-in-place", "error-event: no such model"),
         ("page", "no-stream: text/html"),
         ("no-end", "no-end"),
@@ -219,7 +271,7 @@ def test_times_are_those_at_which_the_pieces_arrived() -> None:
     # By the definitions of docs/chat.md: a piece without text is no token.
     assert figures == {
         "ttft_ms": 50, "itl_mean_ms": 50.5, "itl_p99_ms": 100, "itl_max_ms": 100, "tpot_ms": 50.5, "tokens": 3,
-        "pieces": 3, "counted_by": "pieces", "tokens_per_s": 15, "prompt_tokens": None,
+        "pieces": 3, "first_pieces": 1, "counted_by": "pieces", "tokens_per_s": 15, "prompt_tokens": None,
     }  # fmt: skip
 
 
@@ -317,9 +369,28 @@ def test_a_conversation_has_its_history(model: StandIn, tmp_path: Path) -> None:
     assert len({request.port for request in model.received}) == 1  # one connection
 
 
-def test_an_answer_that_failed_is_no_part_of_the_history(model: StandIn) -> None:
-    ask(model, "not-json", "--prompts", "one", "--turns", 2)
+@pytest.mark.parametrize("behaviour", ["not-json", "calls"])
+def test_an_answer_that_failed_or_has_no_content_is_no_part_of_the_history(model: StandIn, behaviour: str) -> None:
+    ask(model, behaviour, "--prompts", "one", "--turns", 2)
     assert [len(json.loads(each.body)["messages"]) for each in model.received] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "content"), [("reasoning", "b"), ("refusal", "I cannot"), ("parts", "ab"), ("ollama-thinking", "a")]
+)
+def test_the_history_has_the_content_alone(model: StandIn, behaviour: str, content: str) -> None:
+    ask(model, behaviour, "--prompts", "one", "--turns", 2)
+    assert json.loads(model.received[1].body)["messages"][1] == {"role": "assistant", "content": content}
+
+
+def test_pieces_that_came_with_the_first_one_are_counted() -> None:
+    tokens = Tokens(stall_s=1)
+    assert tokens.begin(200, {"Content-Type": EVENTS})
+    for at_ms, pieces in ((50, [ROLE, *[delta("a")] * 12]), (50.4, [delta("b")] * 3), (51, [delta("c")]), (90, [DONE])):
+        assert tokens.take(sse(*pieces), round(1e6 * at_ms))
+    tokens.end()
+    figures = tokens.figures(started_ns=0, rtt_ms=100)
+    assert (tokens.cause, figures["pieces"], figures["first_pieces"]) == (None, 16, 15)
 
 
 def test_users_take_the_prompts_in_turn(

@@ -1,8 +1,10 @@
 """What the process tests of test_client.py cannot reach: limits and broken exchanges seen from inside."""
 
+import gzip
 import http.client
 import signal
 import tracemalloc
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +12,7 @@ import urllib3.connection
 
 import send
 from send import Sender
-from tests.stand_in import StandIn
+from tests.stand_in import Answer, StandIn, serving
 
 BODY = b"iVBORw0KGgo="
 
@@ -82,6 +84,16 @@ def test_no_alarm_is_left_behind(sender: Sender) -> None:
 def test_an_url_that_cannot_be_asked(url: str) -> None:
     with pytest.raises(ValueError, match="cannot be used"):
         Sender(url, "image/png", "image/png", timeout_s=1, connect_timeout_s=1)
+
+
+def test_an_answer_is_unpacked_although_that_was_not_asked_for() -> None:
+    for coding, body in (("gzip", gzip.compress(BODY)), ("deflate", zlib.compress(BODY)), ("gzip", b"")):
+        answer = Answer(content_type="text/plain", body=body, headers=(("Content-Encoding", coding),))
+        with serving(server=StandIn([answer])) as server:
+            sender = Sender(server.url, "text/plain", "text/plain", timeout_s=5, connect_timeout_s=1)
+            sender.begin()
+            reply = sender.send(BODY)
+        assert (reply.status, reply.cause, reply.body) == (200, None, BODY if body else b"")
 
 
 def test_the_environments_proxy_is_not_used(

@@ -32,6 +32,7 @@ ANSWERS = {
     "wrong": Answer(500, body=b""),
     "created": Answer(201, body=b""),
     "negative-chunk": FRAME_ANSWERS["negative-chunk"],
+    "no-http": Answer(raw=b"how do you do\r\n\r\n"),
     "not-a-number": Answer(body=b"", headers=(("X-Duration-Seconds", "nan"),)),
     "infinite": Answer(body=b"", headers=(("X-Duration-Seconds", "1e999"),)),
 }
@@ -161,6 +162,7 @@ def test_callbacks_in_any_order_count_once(gateway: StandIn, function: str, repe
         ("push", "hang", "timeout", True, None),
         ("push", "drip", "timeout", True, 200),
         ("push", "negative-chunk", "reset", False, 200),
+        ("push", "no-http", "not-http", False, None),
         ("pull", "full", "status-429", False, 429),
         ("pull", "failing", "status-500", False, 500),
         ("pull", "never", "timeout", True, None),

@@ -32,7 +32,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("clock", machines.clocks(summary, samples)),
         ("self_check", self_check.disagreement(summary)),
         ("drift", steady.drift(summary)),
-        ("buffered", buffering.at_once(samples)),
+        ("buffered", buffering.kept_back(summary, samples)),
         (None, limits.between(summary, samples)),
         (None, [*figures.few_samples(summary), *figures.facts(summary)]),
     ]

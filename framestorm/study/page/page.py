@@ -41,7 +41,7 @@ DOUBTS: dict[Doubt, str] = {
     "replicas_short": "fewer replicas were ready than wanted",
     "element_failed": "scripts or other elements of the plan failed, and JMeter went on",
     "unreplaced": "names of variables were sent in place of values",
-    "buffered": "something in between kept streams back: times to the first token are those to the last",
+    "buffered": "something in between kept streams back: times to the first token and gaps are not the function's",
     "hosts_differ": "slaves measured different times",
     "clock": "a clock was wrong",
     "self_check": "times were wrong: the rows are not what JMeter counted by itself",
