@@ -106,7 +106,10 @@ class ModelUser:
         """Return the cause of an answer, None if it is right, and its further figures."""
         try:
             answer = messages.InferResponse.FromString(body)
-            figures = {"model_version": answer.model_version or None}
+            version = answer.model_version
+            if isinstance(version, bytes):  # which are no UTF-8
+                return "not-inference", {}
+            figures = {"model_version": version or None}
             if not answer.outputs:
                 return "no-outputs", figures
             condition: expect.Condition | None = self._options.expect

@@ -128,17 +128,20 @@ def _encode(model: NamedModel, fields: Any, *, is_raw: bool) -> bytes:
                 getattr(message.contents, datatype.contents).extend(typed)
         except (TypeError, ValueError, OverflowError, struct.error) as error:
             raise TensorError(f"input {name}: data does not fit {datatype_name}: {error}") from None
-    for output in fields.get("outputs") or []:
-        if not isinstance(output, dict) or not isinstance(output.get("name"), str):
-            raise TensorError(f"outputs is a list of objects with a name, and not {output!r}")
+    outputs = fields.get("outputs") or []
+    is_list = isinstance(outputs, list) and all(isinstance(output, dict) for output in outputs)
+    if not is_list or not all(isinstance(output.get("name"), str) for output in outputs):
+        raise TensorError(f"outputs is a list of objects with a name, and not {outputs!r}")
+    for output in outputs:
         _add_parameters(request.outputs.add(name=output["name"]), output)
     return bytes(request.SerializeToString())
 
 
 def _parts(tensor: Any) -> tuple[str, list[int], str, Any]:
+    fields = tensor if isinstance(tensor, dict) else {}
     try:
-        name, shape, datatype, data = (tensor[key] for key in ("name", "shape", "datatype", "data"))
-    except (TypeError, KeyError) as error:
+        name, shape, datatype, data = (fields[key] for key in ("name", "shape", "datatype", "data"))
+    except KeyError as error:
         raise TensorError(f"an input is an object with name, shape, datatype and data: {error} is missing") from None
     is_shape = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
     if not isinstance(name, str) or not isinstance(datatype, str) or not is_shape:
@@ -185,6 +188,8 @@ def _pack(datatype: str, values: Sequence[Any]) -> bytes:
     if datatype == "BYTES":
         texts = map(_as_bytes, values)
         return b"".join(struct.pack("<I", len(text)) + text for text in texts)
+    if datatype == "BOOL" and not all(isinstance(value, int) for value in values):  # struct takes "false" as true
+        raise TypeError("a value is neither true nor false")
     if datatype == "BF16":  # the upper half of FP32
         values = [int.from_bytes(struct.pack("<f", value), "little") + 0x8000 >> 16 for value in values]
     return struct.pack(f"<{len(values)}{_DATATYPES[datatype].format}", *values)
@@ -197,6 +202,8 @@ def _unpack(datatype: str, raw: bytes) -> list[Any]:
             (length,) = struct.unpack_from("<I", raw, at)
             texts.append(raw[at + 4 : at + 4 + length].decode(errors="replace"))
             at += 4 + length
+        if at > len(raw):
+            raise struct.error(f"a text of {length:,} bytes is cut off")
         return texts
     form = _DATATYPES[datatype].format
     values = list(struct.unpack(f"<{len(raw) // struct.calcsize(f'<{form}')}{form}", raw))

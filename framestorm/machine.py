@@ -127,6 +127,7 @@ def request(
     auth: tuple[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     timeout_s: float = REQUEST_WITHIN_S,
+    follows_redirects: bool = True,
 ) -> "Response":
     """Send a request with JSON content and return the answer; bypasses proxies, which must not get passwords."""
     import requests  # takes 0.1 s, and only some runs need it
@@ -134,7 +135,10 @@ def request(
     with requests.Session() as session:
         session.trust_env = False
         try:
-            return session.request(method, url, json=content, auth=auth, headers=headers, timeout=timeout_s)
+            return session.request(
+                method, url, json=content, auth=auth, headers=headers, timeout=timeout_s,
+                allow_redirects=follows_redirects,
+            )  # fmt: skip
         except requests.RequestException as error:
             raise FramestormError(f"{method} {url}: {error}") from None
 

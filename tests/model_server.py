@@ -87,12 +87,20 @@ def cut_short(answer: Any) -> bytes:
     return bytes(answer.SerializeToString())
 
 
+def cut_text(answer: Any) -> bytes:
+    answer.outputs.add(name="class", datatype="BYTES", shape=[1])
+    answer.raw.append(b"\x09\x00\x00\x00cat")
+    return bytes(answer.SerializeToString())
+
+
 ANSWERS: dict[str, Callable[[Any], bytes]] = {
     "text": with_values,
     "no-outputs": lambda answer: bytes(answer.SerializeToString()),
     "garbage": lambda _: b"\xff\xff",
     "large": lambda answer: with_bytes(answer) + b"\x1a" + b"\x80\x80\x80\x03" + b"i" * (6 * 1024 * 1024),
     "cut-short": cut_short,
+    "cut-text": cut_text,
+    "no-text": lambda answer: with_bytes(answer) + b"\x12\x02\xff\xfe",  # a version that is no UTF-8
 }
 REFUSALS = {
     "not-ready": (grpc.StatusCode.UNAVAILABLE, "model not-ready is\nnot ready"),

@@ -12,6 +12,7 @@ import shlex
 import struct
 from collections.abc import Sequence
 from typing import Annotated, Any
+from urllib.parse import urljoin
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -117,15 +118,21 @@ def _packed(datatype: str, values: Sequence[Any]) -> bytes:
 
 
 def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:
-    answer = request("GET", model, headers=dict(headers_of("\n".join(headers))))
+    # A redirect may lead to another host, which must not get the headers; and requests for inferences would follow it.
+    answer = request("GET", model, headers=dict(headers_of("\n".join(headers))), follows_redirects=False)
+    if answer.is_redirect:
+        place = urljoin(model, answer.headers["Location"])
+        raise FramestormError(f"GET {model}: status {answer.status_code}, a redirect to {place}: give that address")
+    why = ""
     try:
         if answer.status_code == 200:
             return _Metadata.model_validate_json(answer.content).inputs
-    except ValidationError:
-        pass
+    except ValidationError as error:
+        first = error.errors()[0]
+        why = f" ({'.'.join(map(str, first['loc'])) or 'the answer'}: {first['msg']})"
     raise FramestormError(
-        f"GET {model}: status {answer.status_code}, and no inputs of a model: {answer.text.strip()[:200]!r}. Is the "
-        "model loaded, and does its server know the Open Inference Protocol (V2)? --curl takes any request"
+        f"GET {model}: status {answer.status_code}, and no inputs of a model{why}: {answer.text.strip()[:200]!r}. Is "
+        "the model loaded, and does its server know the Open Inference Protocol (V2)? --curl takes any request"
     )
 
 

@@ -99,6 +99,8 @@ def test_inputs_need_no_metadata(models: ModelServer) -> None:
         ("cut-short", ["--expect", "$.outputs[0].data[0] == 2"], "not-inference"),
         ("no-outputs", [], "no-outputs"),
         ("garbage", [], "not-inference"),
+        ("no-text", [], "not-inference"),
+        ("cut-text", ["--expect", "$.outputs[0].data[0] == cat"], "not-inference"),
         ("unknown", [], "grpc-not-found: no model unknown"),
         ("no-metadata", [], "grpc-unimplemented: no such call"),
         ("not-ready", [], "grpc-unavailable: model not-ready is not ready"),

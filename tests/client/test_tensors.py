@@ -63,6 +63,7 @@ def test_rows_may_be_nested() -> None:
         ("FP16", [1e6], "data does not fit FP16"),
         ("FP32", [1e300], "data does not fit FP32"),
         ("BYTES", [1], "1 is not a text"),
+        ("BOOL", ["false"], "neither true nor false"),
         ("TEXT", ["a"], "none of the protocol's: BOOL, INT8"),
     ],
 )
@@ -82,6 +83,8 @@ def test_what_does_not_fit_is_told(datatype: str, data: list[Any], why: str) -> 
         ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "parameters": {"a": []}}', "a is"),
         ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "parameters": 3}', "parameters"),
         ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "outputs": [{}]}', "outputs"),
+        ('{"inputs": [{"name": "x", "shape": [1], "datatype": "INT8", "data": [1]}], "outputs": 5}', "outputs"),
+        ('{"inputs": [[1]]}', "an input is an object with name, .* is missing"),
         ("[" * 100_000, "inputs: "),
     ],
 )

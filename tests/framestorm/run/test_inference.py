@@ -5,11 +5,14 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.run import new_plan
 from framestorm.run.inference import curl_command, curl_command_v1
 from tests.in_thread import in_thread
 
@@ -20,11 +23,13 @@ Serve = Callable[..., str]
 def serve() -> Iterator[Serve]:
     """A server that says this of its model; returns its address, and keeps the headers of the request."""
 
-    def start(said: Any, status: int = 200, seen: dict[str, str] | None = None) -> str:
+    def start(said: Any, status: int = 200, seen: dict[str, str] | None = None, location: str = "") -> str:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 (seen if seen is not None else {}).update({"path": self.path, **self.headers})
                 self.send_response(status)
+                if location:
+                    self.send_header("Location", location)
                 self.end_headers()
                 self.wfile.write(said if isinstance(said, bytes) else json.dumps(said).encode())
 
@@ -103,6 +108,22 @@ def test_a_server_without_v2_is_told_what_to_do(serve: Serve) -> None:
         curl_command_v1("http://h:1/v2/models/iris", [])
 
 
+def test_a_redirect_is_not_followed_as_headers_are_not_for_other_hosts(serve: Serve) -> None:
+    seen: dict[str, str] = {}
+    other = serve({"inputs": [tensor("FP32", 1)]}, seen=seen)
+    host = serve({}, 302, location=f"{other}/v2/models/iris")
+    with pytest.raises(FramestormError, match=f"status 302, a redirect to {other}/v2/models/iris: give that address"):
+        curl_command(f"{host}/v2/models/iris", ["X-Key: secret"])
+    assert seen == {}
+
+
+@pytest.mark.parametrize("name", ["a,b", "it's", "${x}", "$(id)", "ü\n\\", "{a,b}", "@file", 'a"b', ""])
+def test_any_name_of_an_input_arrives(serve: Serve, name: str, tmp_path: Path) -> None:
+    command, _ = curl_command(f"{serve({'inputs': [tensor('INT8', 1, name=name)]})}/v2/models/iris", [])
+    *_, body = new_plan.write(tmp_path / "iris.jmx", command, paths.JMX / "requests.jmx")
+    assert json.loads(body.read_text())["inputs"] == [{**tensor("INT8", 1, name=name), "data": [1]}]
+
+
 def test_a_version_of_a_model_is_asked_itself(serve: Serve) -> None:
     seen: dict[str, str] = {}
     host = serve({"inputs": [tensor("INT64", 3)]}, seen=seen)
@@ -120,9 +141,13 @@ def test_what_is_no_address_of_a_model_is_refused(url: str) -> None:
     ("said", "status", "why"),
     [
         ({"error": "model iris is not ready"}, 503, "status 503, and no inputs.*not ready"),
-        (b"<html>", 200, "no inputs of a model: '<html>'"),
+        (b"<html>", 200, r"no inputs of a model \(the answer: Invalid JSON.*'<html>'"),
+        (b"", 200, r"no inputs of a model \(the answer: Invalid JSON.*: ''"),
+        (b"[" * 100_000, 200, "no inputs of a model"),
+        (b"not found", 404, "status 404, and no inputs of a model: 'not found'"),
         ({"inputs": []}, 200, "no inputs of a model"),
-        ({"inputs": [{"name": "x"}]}, 200, "no inputs of a model"),
+        ({"inputs": [{"name": "x"}]}, 200, r"no inputs of a model \(inputs.0.datatype: Field required"),
+        ({"inputs": [tensor("FP32", None, 4)]}, 200, r"\(inputs.0.shape.0: Input should be a valid integer"),
         (["x"], 200, "no inputs of a model"),
         ({"inputs": [tensor("TEXT", 1)]}, 200, "type TEXT, which is none of V2's"),
         ({"inputs": [tensor("FP32", 3, 4000, 4000)]}, 200, "48,000,000 elements"),
