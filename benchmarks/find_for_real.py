@@ -4,7 +4,7 @@
 
 Runs `./run.sh find` against servers in this process: one worker with equal service times (M/D/1), four with exponential
 ones (M/M/4), a lock (one at a time, times that vary by 10 %), and a limit of concurrency (ten at a time, all others
-are answered 429). Searches at the same time disturb each other: each start of JMeter takes both cores for a second.
+are answered 429). Searches at the same time have a core each, because each start of JMeter takes all that it gets.
 With --generator N, a function in Go that answers at once is searched N times, up to more requests than this machine can
 send: no answer may take the load generator's limit for the function's.
 """
@@ -13,6 +13,7 @@ import argparse
 import heapq
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,19 +25,21 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.find_coverage import LIMIT_S, SERVERS, SERVICE_S, Draw, truth_of
+from benchmarks.find_coverage import OBJECTIVE, SERVERS, SERVICE_S, Draw, truth_of
 from benchmarks.peers import PROGRAMS, function
+from framestorm.find.command import PROBE_S
 from framestorm.paths import ROOT
 from framestorm.setup import pieces as setup
 
 RESOLUTION = 0.05
 LIMIT_WORKERS, LIMIT_TAKES_S = 10, 0.2
-RANDOM_S, EVEN_S = 10.0, 6.0  # of a probe; what random arrivals do needs longer ones
-GENERATOR_RANGE = "2000..200000"
+EVEN_S = 6.0  # of a probe; what random arrivals do needs longer ones
+RANGE, GENERATOR_RANGE = "10..500", "2000..200000"
 
 
 class Planted(NamedTuple):
@@ -54,27 +57,25 @@ class Planted(NamedTuple):
     is_refusing: bool = False
 
 
-def of_coverage(kind: str, workers: int, takes_s: Callable[[Draw], float], arrivals: str, probe_s: float) -> Planted:
-    """Return a server that is simulated elsewhere, slowed down to some 50 requests per second."""
-    objective = f"p95 < {LIMIT_S * workers * 1000:g} ms"
-    return Planted(truth_of(*SERVERS[kind]) / workers, workers, takes_s, objective, arrivals, probe_s)
-
-
 def kinds() -> dict[str, Planted]:
     """Return the servers by name."""
+    truths = {kind: truth_of(*server) for kind, server in SERVERS.items()}
+    accepted = Planted(
+        LIMIT_WORKERS / LIMIT_TAKES_S,
+        LIMIT_WORKERS,
+        lambda _: LIMIT_TAKES_S,
+        "success >= 99 %",
+        "even",
+        EVEN_S,
+        is_refusing=True,
+    )
     return {
-        "M/D/1": of_coverage("M/D/1", 1, lambda _: SERVICE_S, "poisson", RANDOM_S),
-        "M/M/4": of_coverage("M/M/4", 4, lambda draw: draw.exponential(4 * SERVICE_S), "poisson", RANDOM_S),
-        "a lock": of_coverage("a lock", 1, lambda draw: SERVICE_S * draw.uniform(0.9, 1.1), "even", EVEN_S),
-        "a limit of concurrency": Planted(
-            LIMIT_WORKERS / LIMIT_TAKES_S,
-            LIMIT_WORKERS,
-            lambda _: LIMIT_TAKES_S,
-            "success >= 99 %",
-            "even",
-            EVEN_S,
-            True,
+        "M/D/1": Planted(truths["M/D/1"], 1, lambda _: SERVICE_S, OBJECTIVE, "poisson", PROBE_S),
+        "M/M/4": Planted(truths["M/M/4"], 4, lambda draw: draw.exponential(SERVICE_S), OBJECTIVE, "poisson", PROBE_S),
+        "a lock": Planted(
+            truths["a lock"], 1, lambda draw: SERVICE_S * draw.uniform(0.9, 1.1), OBJECTIVE, "even", EVEN_S
         ),
+        "a limit of concurrency": accepted,
     }
 
 
@@ -113,22 +114,24 @@ def served(planted: Planted, seed: int) -> Iterator[str]:
         server.shutdown()
 
 
-def find(folder: Path, url: str, *words: str) -> dict[str, Any]:
-    """Run a search, and return the content of its find.json."""
+def find(folder: Path, url: str, *words: str, core: int | None = None) -> dict[str, Any]:
+    """Run a search, on one core if one is given, and return the content of its find.json."""
+    pinned = () if core is None else ("taskset", "--cpu-list", str(core))
     plan = ("-t", "jmx/request-rate.jmx", "-Jramp_s=0", "-Jmethod=GET", f"-Jurl={url}", "-o", str(folder))
+    command = [*pinned, ROOT / "run.sh", "find", *words, *plan]
     with Path(f"{folder}.log").open("wb") as log:
-        subprocess.run(
-            [ROOT / "run.sh", "find", *words, *plan], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
-        )
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
     record: dict[str, Any] = json.loads((folder / "find.json").read_text())
     return record
 
 
-def searched(folder: Path, number: int, kind: str, planted: Planted) -> bool:
+def searched(cores: SimpleQueue[int | None], folder: Path, number: int, kind: str, planted: Planted) -> bool:
     """Search once for a planted capacity, and print the answer; returns whether it is too far off."""
-    range_ = ("--over", "rate_per_s=10..200", "--probe-s", f"{planted.probe_s:g}", "--slo", planted.objective)
+    words = ("--over", f"rate_per_s={RANGE}", "--probe-s", f"{planted.probe_s:g}", "--slo", planted.objective)
+    core = cores.get()
     with served(planted, number) as url:
-        record = find(folder / f"search-{number}", url, *range_, f"-Jarrivals={planted.arrivals}")
+        record = find(folder / f"search-{number}", url, *words, f"-Jarrivals={planted.arrivals}", core=core)
+    cores.put(core)
     answer = record["answer"] or {}
     highest = answer.get("highest") or math.nan
     is_near = abs(highest / planted.truth - 1) <= RESOLUTION
@@ -145,7 +148,7 @@ def main() -> int:
     """Search; returns 1 if an answer is more than 5 % off, or takes the generator's limit for the function's."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--searches", type=int, default=5, metavar="N", help="of each kind (default: %(default)s)")
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="searches (default: %(default)s)")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="a core each (default: %(default)s)")
     parser.add_argument("--generator", type=int, default=0, metavar="N", help="searches beyond the load generator")
     parser.add_argument("--folder", type=Path, help="where the searches stay (default: they do not)")
     asked = parser.parse_args()
@@ -153,8 +156,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         planted = [(kind, each) for _ in range(asked.searches) for kind, each in kinds().items()]
+        cores = SimpleQueue[int | None]()
+        for core in sorted(os.sched_getaffinity(0))[: asked.at_once] if asked.at_once > 1 else [None]:
+            cores.put(core)
         with ThreadPoolExecutor(asked.at_once) as pool:
-            missed += sum(pool.map(partial(searched, folder), range(1, len(planted) + 1), *zip(*planted, strict=True)))
+            numbers = range(1, len(planted) + 1)
+            missed += sum(pool.map(partial(searched, cores, folder), numbers, *zip(*planted, strict=True)))
         if asked.generator:
             setup.ensure(PROGRAMS[:1])
         for number in range(1, asked.generator + 1):
