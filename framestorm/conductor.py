@@ -126,7 +126,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
             slaves = sum(host.role == "slave" for host in begun.hosts)
             begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
-        stack.enter_context(scraping(run_dir, options.output.scrape))
+        stack.enter_context(scraping(run_dir, options.output.scrape, options.output.criteria))
         name = options.output.name or run_dir.name
         services = open_sinks(options.output.sinks, name, begun)
         if page is not None:

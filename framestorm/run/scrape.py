@@ -20,7 +20,7 @@ from urllib.parse import quote
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
 from framestorm.machine import now_ms
-from framestorm.model.scraped import GONE, UP, ScrapedValue, read_text
+from framestorm.model.scraped import GONE, UP, ScrapedCriterion, ScrapedValue, read_text, scraped_criterion
 from framestorm.plain import note
 
 EVERY_S = 1.0
@@ -86,17 +86,29 @@ def check_targets(urls: Sequence[str]) -> dict[str, list[ScrapedValue]]:
 
 
 @contextmanager
-def scraping(run_dir: Path, urls: Sequence[str]) -> Iterator[None]:
-    """Scrape the targets once a second during the block; at its end nothing is waited for."""
+def scraping(run_dir: Path, urls: Sequence[str], criteria: Sequence[str]) -> Iterator[None]:
+    """Scrape the targets once a second during the block; at its end nothing is waited for.
+
+    criteria: of --fail-if; the series that they are about are always kept.
+    """
     is_over, lock = Event(), Lock()
+    about = [one for text in criteria if (one := scraped_criterion(text)) is not None]
     with ExitStack() as stack:
         stack.callback(is_over.set)
         for url in urls:
-            Thread(target=_follow, args=(run_dir / FILE, url, is_over, lock), daemon=True).start()
+            Thread(target=_follow, args=(run_dir / FILE, url, about, is_over, lock), daemon=True).start()
         yield
 
 
-def _follow(path: Path, url: str, is_over: Event, lock: Lock) -> None:
+def _kept(readings: list[ScrapedValue], about: Sequence[ScrapedCriterion]) -> list[ScrapedValue]:
+    """Return the first MAX_SERIES series, and of the others those that a criterion is about."""
+    names = tuple(one.family for one in about)
+    # Most of very many series have another name, which is quicker to see than their labels are read.
+    others = (each for each in readings[MAX_SERIES:] if each.series.startswith(names))
+    return readings[:MAX_SERIES] + [each for each in others if any(one.is_about(each.series) for one in about)]
+
+
+def _follow(path: Path, url: str, about: Sequence[ScrapedCriterion], is_over: Event, lock: Lock) -> None:
     """Write what changed since the last scrape, and whether the target answered, until the event is set."""
     last: dict[str, ScrapedValue] = {}
     is_said = False
@@ -108,13 +120,13 @@ def _follow(path: Path, url: str, is_over: Event, lock: Lock) -> None:
             readings = scrape(url)
         except (OSError, ValueError) as error:
             problem, is_up = _why(error), False
-        of_all = {each.series: each for each in readings[:MAX_SERIES] if math.isfinite(each.value)}
+        of_all = {each.series: each for each in _kept(readings, about) if math.isfinite(each.value)}
         changed = [each for each in of_all.values() if last.get(each.series) != each]
         if is_up:  # the target answered: what it no longer has, or has no number for, has no value any longer
             changed += [last.pop(name)._replace(kind=GONE) for name in [*last] if name not in of_all]
         last |= {each.series: each for each in changed if each.series in of_all}
         if len(readings) > MAX_SERIES and not problem:
-            problem = f"it has {len(readings)} series, of which the first {MAX_SERIES} are kept"
+            problem = f"it has {len(readings):,} series: the first {MAX_SERIES:,} and those of --fail-if are kept"
         if problem and not is_said:
             note(f"--scrape {url}: {problem}; the run goes on")
             is_said = True

@@ -7,6 +7,7 @@ from time import sleep
 import pytest
 
 from framestorm.errors import UsageError
+from framestorm.model.scraped import scraped_criterion
 from framestorm.results.scrapes import read_scrapes
 from framestorm.run import scrape
 from tests.stand_in import StartServer
@@ -39,8 +40,8 @@ def test_blanks_and_letters_of_an_address_are_sent_as_a_browser_does(stand_in: S
     assert target.received[0].path == "/m%C3%A9tr%20ics?match=a%20b"
 
 
-def test_a_series_without_a_number_has_no_value_until_it_has_one_again(tmp_path: Path, stand_in: StartServer) -> None:
-    answers = [b"queue 5\nbusy 1\n", b"queue NaN\nbusy 1\n", b"busy 1\n", b"queue 9\nbusy 1\n"]
+def scraped(answers: list[bytes], folder: Path, stand_in: StartServer, *criteria: str) -> dict[str, list[float]]:
+    """The values of each series of a target that gives these answers in turn."""
     is_over = Event()
     target = stand_in(*({"body": answer} for answer in answers))
 
@@ -49,6 +50,19 @@ def test_a_series_without_a_number_has_no_value_until_it_has_one_again(tmp_path:
         return len(target.received) == len(answers)
 
     is_over.wait = wait_until_all_are_read  # type: ignore[assignment, method-assign]
-    scrape._follow(tmp_path / scrape.FILE, target.url, is_over, Lock())
-    values = {each.name: each.values for each in read_scrapes(tmp_path / scrape.FILE, None).series}
-    assert values == {"queue": [5.0, 9.0], "busy": [1.0] * 4}
+    about = [one for text in criteria if (one := scraped_criterion(text))]
+    scrape._follow(folder / scrape.FILE, target.url, about, is_over, Lock())
+    return {each.name: each.values for each in read_scrapes(folder / scrape.FILE, None).series}
+
+
+def test_a_series_without_a_number_has_no_value_until_it_has_one_again(tmp_path: Path, stand_in: StartServer) -> None:
+    answers = [b"queue 5\nbusy 1\n", b"queue NaN\nbusy 1\n", b"busy 1\n", b"queue 9\nbusy 1\n"]
+    assert scraped(answers, tmp_path, stand_in) == {"queue": [5.0, 9.0], "busy": [1.0] * 4}
+
+
+def test_series_of_criteria_are_kept_however_many_come_before_them(tmp_path: Path, stand_in: StartServer) -> None:
+    answer = "".join(f"other_{number} 1\n" for number in range(scrape.MAX_SERIES + 5))
+    answer += 'queue{model="a"} 7\nqueue{model="b"} 8\nqueue_s 9\n'
+    values = scraped([answer.encode()], tmp_path, stand_in, 'queue{model="b"} max > 5', "p95 > 1 s")
+    assert values.pop('queue{model="b"}') == [8.0]
+    assert values.keys() == {f"other_{number}" for number in range(scrape.MAX_SERIES)}
