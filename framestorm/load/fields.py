@@ -11,6 +11,10 @@ from itertools import pairwise
 from framestorm.model.plan_files import Known
 from framestorm.model.series import Curves
 
+# Larger numbers make no difference: a product of two of these is still a number.
+MOST = 1e100
+# More than so many are not drawn.
+MOST_STEPS, STEPS = 10_000, "each of its steps"
 _SHORT_TIMES = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -78,9 +82,9 @@ class Fields:
 def _number(text: str, empty: float) -> float:
     try:
         number = float(Decimal(text)) if text else empty
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):  # a signalling NaN is no float
         return 0.0
-    return number if math.isfinite(number) else 0.0
+    return 0.0 if math.isnan(number) else max(-MOST, min(MOST, number))
 
 
 def curve(points: Iterable[tuple[float, float]]) -> Curves:
@@ -109,10 +113,10 @@ def calls(text: str) -> Iterator[tuple[str, list[float]]]:
 def _short_time(text: str) -> float | None:
     """Return a number, or seconds of jmeter-plugins' short form `1h30m`; None if it is neither."""
     if re.fullmatch(r"-?\d+(\.\d+)?", text):
-        return float(text)
+        return _number(text, 0)
     if not re.fullmatch(r"(?:\d+[smhd])+", text.lower()):
         return None
-    return sum(float(number) * _SHORT_TIMES[unit] for number, unit in re.findall(r"(\d+)([smhd])", text.lower()))
+    return sum(_number(number, 0) * _SHORT_TIMES[unit] for number, unit in re.findall(r"(\d+)([smhd])", text.lower()))
 
 
 def area(points: Curves) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from framestorm.errors import UsageError
+from framestorm.load.fields import MOST
 
 _TOKEN = re.compile(
     r"(?:\s+|/\*.*?\*/|//[^\n\r]*[\n\r]+)|(?P<number>\d+(?:\.\d+)?|\.\d+)|(?P<word>[A-Za-z][A-Za-z0-9_]*)"
@@ -38,7 +39,7 @@ def read_schedule(text: str) -> list[Step]:
     Raises:
         UsageError: JMeter cannot read the schedule, and would start nothing.
     """
-    if re.fullmatch(r"[+-]?\d+", text):
+    if re.fullmatch(r"[+-]?\d+", text) and abs(float(text)) <= MOST:
         # So many in a second, then an hour for their answers, as JMeter takes a number.
         return [Step(1.0, float(text), float(text)), Step(3600.0, 0.0, 0.0)]
     return list(_Parser(text).steps())
@@ -116,9 +117,12 @@ class _Parser:
     def _number(self) -> float:
         token = self._next()
         try:
-            return float(token)
+            number = float(token)
         except ValueError:
             raise self._error(token) from None
+        if number > MOST:
+            raise self._error(token)
+        return number
 
     def _unit_s(self) -> float:
         token = self._next()

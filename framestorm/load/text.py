@@ -5,18 +5,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from framestorm.errors import UsageError
+from framestorm.model.facets import LARGEST, LONGEST_S
 from framestorm.model.load import LoadModel
 
 Points = Sequence[tuple[float, float]]
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0}
 _UNITS_S |= {"h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
-_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)"
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _UNIT = r"(?:ms|seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d)"
 _TIME = rf"{_NUMBER}\s*{_UNIT}(?:\s*{_NUMBER}\s*{_UNIT})*"
 _RATE = rf"{_NUMBER}\s*(?:/|\s+per\s+|/\s*)\s*{_UNIT}"
 _RATE_PARTS = re.compile(rf"({_NUMBER})\s*(?:(?:/|per)\s*({_UNIT}))?", re.IGNORECASE)
-_USERS = r"\d+\s*(?:users?|vus?|threads?)"
+_USERS = r"[0-9]+\s*(?:users?|vus?|threads?)"
 _SEPARATOR = re.compile(r"\s*(?:,\s*then\s+|,|;|\n|\bthen\s+)\s*")
 
 
@@ -32,7 +33,7 @@ def _segment(level: str, start: str) -> re.Pattern[str]:
 
 _SEGMENTS = {
     "arrivals": _segment(rf"(?:{_RATE}|0)", rf"{_NUMBER}(?:\s*(?:/|\s+per\s+)\s*{_UNIT})?"),
-    "users": _segment(rf"(?:{_USERS}|0)", rf"(?:{_USERS}|\d+)"),
+    "users": _segment(rf"(?:{_USERS}|0)", rf"(?:{_USERS}|[0-9]+)"),
 }
 # What a part that cannot be read is compared with.
 _FORMS = {
@@ -65,12 +66,24 @@ def parse(text: str, model: LoadModel) -> Points:
         length_s = _seconds(match["hold_time"] or match["pause"] or match["time"])
         if length_s == 0:
             raise _error(text, start, len(segment), "a part of 0 s sends nothing", ())
+        if why := too_much(model, max(first, last), at_s + length_s):
+            raise _error(text, start, len(segment), why, ())
         points += [(at_s, first), (at_s + length_s, last)]
     if not points:
         raise _error(text, 0, 1, "no load", _FORMS[model][:3])
     if not any(level for _, level in points):
         raise _error(text, 0, len(text), "this load sends nothing", _FORMS[model][:3])
     return points
+
+
+def too_much(model: LoadModel, level: float, end_s: float) -> str:
+    """Return why no load may have so many users or arrivals per second, or be so long; empty if it may.
+
+    The limits are those of the properties that are its short forms.
+    """
+    if level > LARGEST:
+        return f"a load has at most {LARGEST:,} {'users' if model == 'users' else 'arrivals per second'}"
+    return f"a load lasts at most {LONGEST_S:,} s" if end_s > LONGEST_S else ""
 
 
 def _segments(text: str) -> Iterator[tuple[int, str]]:

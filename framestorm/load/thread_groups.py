@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from framestorm.load import timers
-from framestorm.load.fields import Fields, UnknownValueError, area, calls, curve, stretches
+from framestorm.load.fields import MOST_STEPS, STEPS, Fields, UnknownValueError, area, calls, curve, stretches
 from framestorm.load.schedule import read_schedule
 from framestorm.model.load import Load, LoadModel
 
@@ -54,6 +54,8 @@ def _rising(target: float, ramp_s: float, hold_s: float, steps: int) -> list[tup
     """Return the points of jmeter-plugins' target, ramp, steps and hold."""
     points = [(0.0, 0.0)]
     if ramp_s and steps:
+        if steps > MOST_STEPS:
+            raise UnknownValueError(STEPS)
         for step in range(steps):
             points += [(ramp_s * step / steps, target * (step + 1) / steps)]
             points += [(ramp_s * (step + 1) / steps, target * (step + 1) / steps)]
@@ -114,15 +116,15 @@ def _of_stepping(fields: Fields, load: Load) -> Load:
         at_s += fields.number("Start users period") + ramp_s
         points += [(at_s, up), (at_s + ramp_s, min(users, up + step))]
         up = min(float(users), up + step)
-        if len(points) > 10_000:
-            raise UnknownValueError("each of its steps")
+        if len(points) > MOST_STEPS:
+            raise UnknownValueError(STEPS)
     at_s += ramp_s + fields.number("flighttime")
     while up > 0 and stop > 0:
         points += [(at_s, up), (at_s, max(0.0, up - stop))]
         up = max(0.0, up - stop)
         at_s += fields.number("Stop users period")
-        if len(points) > 20_000:
-            raise UnknownValueError("each of its steps")
+        if len(points) > 2 * MOST_STEPS:
+            raise UnknownValueError(STEPS)
     unknown = LOOPS if fields.ends_by_loops else ""
     return replace(load, total=users, limit=users, curve=curve(points), unknown=unknown)
 

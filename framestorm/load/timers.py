@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 from framestorm import paths
-from framestorm.load.fields import Fields, area, calls, curve, stretches
+from framestorm.load.fields import MOST_STEPS, STEPS, Fields, UnknownValueError, area, calls, curve, stretches
 from framestorm.model.load import Load
 
 # The modes of a Constant Throughput Timer, by the numbers in its field.
@@ -75,5 +75,7 @@ def _profile(text: str) -> Iterator[tuple[float, float, float]]:
         elif name == "step" and len(numbers) == 4 and numbers[2]:
             start, end, step, length_s = numbers
             count = int(abs(end - start) // step) + (start <= end or bool(abs(end - start) % step))
+            if count > MOST_STEPS:
+                raise UnknownValueError(STEPS)
             way = step if start <= end else -step
             yield from ((start + way * n, start + way * n, length_s) for n in range(count))

@@ -2,19 +2,21 @@
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from framestorm.errors import UsageError
-from framestorm.load.text import Points
+from framestorm.load.text import Points, too_much
 
 # Names of the column with the times, in the order in which they are looked for.
 TIMES = ("timestamp", "time", "start", "time_s", "start_s", "t")
 # The trace of 2021 has the end of each call and its length, both in s.
 END, LENGTH = "end_timestamp", "duration"
 MINUTE_S = 60.0
+_COUNT = re.compile(r"[0-9]{1,18}")
 # What arrives at the very same moment is sent one after the other.
 APART_S = 1e-6
 MOST = 10_000_000
@@ -38,9 +40,23 @@ def read(path: Path, text: str, speed: float) -> Points:
         The corners of its rate, of which the area below reaches each whole number as that arrival is due.
 
     Raises:
-        UsageError: a line is no time or no count, times fall, or nothing arrives.
+        UsageError: a line is no time or no count, times fall, nothing arrives, or it is too much for a load.
     """
-    rows = list(csv.reader(text.splitlines()))
+    points = _points(path, text, speed)
+    most, end_s = max(rate for _, rate in points), points[-1][0]
+    if why := too_much("arrivals", most, end_s):
+        raise UsageError(
+            f"{path}: {why}; the trace has up to {most:.4g} per second, and lasts {end_s:,.0f} s at -Jspeed={speed:g}; "
+            "its times are in seconds"
+        )
+    return points
+
+
+def _points(path: Path, text: str, speed: float) -> Points:
+    try:
+        rows = list(csv.reader(text.splitlines()))
+    except csv.Error as error:
+        raise UsageError(f"{path}: a line is not of a trace: {error}") from None
     header = [] if _is_time(_cells(text)[0]) else _cells(text)
     if minutes := _minutes(header):
         return _of_counts(path, [sum(_counts(path, rows, column)) for column in minutes], speed)
@@ -78,7 +94,10 @@ def _of_counts(path: Path, counts: Sequence[int], speed: float) -> Points:
 
 
 def _cells(line: str) -> list[str]:
-    cells = next(csv.reader(line.splitlines()[:1]), [])
+    try:
+        cells = next(csv.reader(line.splitlines()[:1]), [])
+    except csv.Error:
+        cells = []
     return [cell.strip().lower() for cell in cells] or [""]
 
 
@@ -134,6 +153,6 @@ def _counts(path: Path, rows: Sequence[Sequence[str]], column: int) -> Iterator[
         if not any(row):
             continue
         cell = row[column].strip() if column < len(row) else ""
-        if not cell.isdecimal():
-            raise UsageError(f"{path}, line {number}: {cell!r} is no count of minute {column}")
+        if not _COUNT.fullmatch(cell):
+            raise UsageError(f"{path}, line {number}: {cell[:40]!r} is no count of minute {column}")
         yield int(cell)

@@ -139,6 +139,26 @@ def test_what_is_known_only_during_the_run_is_told(tmp_path: Path) -> None:
     assert (load.total, load.points, load.unknown) == (None, [], "${__Random(1,9)} is known only during the run")
 
 
+@pytest.mark.parametrize(
+    ("xml", "unknown"),
+    [
+        (element(f"{CAS}.arrivals.ArrivalsThreadGroup", "g", {"TargetLevel": 1e300, "Hold": 1e300}), ""),
+        (element(f"{CAS}.arrivals.ArrivalsThreadGroup", "g", {"TargetLevel": "sNaN", "Hold": "1e400"}), ""),
+        (element(f"{CAS}.concurrency.ConcurrencyThreadGroup", "g", {"TargetLevel": 4, "RampUp": 1, "Steps": 10**9}),
+         "each of its steps is known only during the run"),
+    ],
+)  # fmt: skip
+def test_absurd_numbers_of_a_plan_are_read(xml: str, unknown: str, tmp_path: Path) -> None:
+    (load,) = read(f"{xml}<hashTree>{SAMPLER}</hashTree>", tmp_path)
+    assert load.unknown == unknown
+
+
+def test_a_schedule_of_very_many_steps_is_not_drawn(tmp_path: Path) -> None:
+    shaped = element(f"{APC}.timers.VariableThroughputTimer", "pace", {}) + "<hashTree/>"
+    _, load = read(users("g", 1, shaped), tmp_path, {"load_profile": f"step(1,{'9' * 400},1,1s)"})
+    assert (load.points, load.unknown) == ([], "each of its steps is known only during the run")
+
+
 def test_a_pool_that_follows_a_timer_has_its_limit(tmp_path: Path) -> None:
     pool = element(f"{CAS}.concurrency.ConcurrencyThreadGroup", "g", {"TargetLevel": "${__tstFeedback(tst,1,40,5)}"})
     (load,) = read(pool + "<hashTree/>", tmp_path)
@@ -176,7 +196,13 @@ def test_a_curve_is_read_at_any_time() -> None:
     assert (load.between(0, 10), load.between(5, 15), load.between(0, 99), load.most) == (50, 47.5, 70, 10)
 
 
-@pytest.mark.parametrize("text", ["rate(1/s", "rate(1/week) even_arrivals(1 s)", "ramp(3)", "rate(1/s) ; pause(1 s)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rate(1/s", "rate(1/week) even_arrivals(1 s)", "ramp(3)", "rate(1/s) ; pause(1 s)",
+        "9" * 400, f"rate({'9' * 400}/s) even_arrivals(1 s)", f"rate(1/s) even_arrivals({'9' * 400} s)",
+    ],
+)  # fmt: skip
 def test_a_schedule_that_jmeter_cannot_read_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="cannot read the schedule"):
         read_schedule(text)

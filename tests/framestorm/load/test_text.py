@@ -44,6 +44,8 @@ def test_words_are_users_over_time(words: str, points: Points) -> None:
 
 
 OF_USERS = "50 users for 5 min"
+MOST_ARRIVALS = "a load has at most 2,147,483,647 arrivals per second"
+ARABIC_FIVE, WIDE_TWO = "\N{ARABIC-INDIC DIGIT FIVE}", "\N{FULLWIDTH DIGIT TWO}"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +67,16 @@ OF_USERS = "50 users for 5 min"
         ("users", "50 users in 3 s", "to how many users?", "50 users in 3 s", "to 50 users in 2 min"),
         ("users", "50 for 3 s", "of what?", "50 for 3 s", OF_USERS),
         ("users", "2.5 users for 3 s", "not understood", "2.5 users for 3 s", OF_USERS),
+        ("arrivals", "1e400/s for 3 s", "not understood", "1e400/s for 3 s", "50/s for 30 s"),
+        ("arrivals", "inf/s for 3 s", "not understood", "inf/s for 3 s", "50/s for 30 s"),
+        # Java reads no digits of other scripts.
+        ("arrivals", f"{ARABIC_FIVE}/s for 3 s", "not understood", f"{ARABIC_FIVE}/s for 3 s", "50/s for 30 s"),
+        ("users", f"5{WIDE_TWO} users for 3 s", "not understood", f"5{WIDE_TWO} users for 3 s", OF_USERS),
+        ("arrivals", f"{10**20}/s for 3 s", MOST_ARRIVALS, f"{10**20}/s for 3 s", ""),
+        ("arrivals", f"1/s for 2 s, to {10**400}/h in 3 s", MOST_ARRIVALS, f"to {10**400}/h in 3 s", ""),
+        ("users", f"{2**31} users for 3 s", "a load has at most 2,147,483,647 users", f"{2**31} users for 3 s", ""),
+        ("arrivals", "1/s for 20 d, 1/s for 4 d", "a load lasts at most 2,000,000 s", "1/s for 4 d", ""),
+        ("users", f"1 user for {10**400} s", "a load lasts at most 2,000,000 s", f"1 user for {10**400} s", ""),
     ],
 )
 def test_wrong_words_are_marked_with_the_nearest_forms(

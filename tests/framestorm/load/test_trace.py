@@ -56,6 +56,10 @@ def test_counts_per_minute_are_rates() -> None:
         ("app,end_timestamp\na,1\n", "needs a column duration"),
         ("func,1,2\nf,3,x\n", "line 2: 'x' is no count of minute 2"),
         ("func,1,2\nf,0,0\n", "nothing arrives in any minute"),
+        (f"func,1,2\nf,{'9' * 5000},0\n", "line 2: '9{40}' is no count of minute 1"),
+        (f"func,1,2\nf,{10**17},0\n", r"2,147,483,647 arrivals per second; the trace has up to 1\.667e\+15 per second"),
+        ("1\n2000003\n", "a load lasts at most 2,000,000 s; .* and lasts 2,000,002 s at"),
+        (f"1\n{'x' * 200_000}\n", "a line is not of a trace"),
     ],
 )
 def test_a_trace_that_is_wrong_is_refused_with_its_line(text: str, why: str) -> None:
