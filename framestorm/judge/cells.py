@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from framestorm.judge import wording
+from framestorm.judge.differences import NO_RATIO
 from framestorm.judge.point_figures import repeats_whole_ms, sample_statistic
 from framestorm.model.metric import is_rounded, split_label
 from framestorm.model.study import Claim, DerivedMetric, Value
@@ -26,7 +27,7 @@ from framestorm.stats.evidence import log_ratio_ends, rounding_ms
 LEAST_SHARE = 0.5
 SUCCESS = "success"
 # Why a cell is left out.
-EMPTY, NO_RATIO, HIDDEN = "no run has a value", "a figure of 0 has no ratio", "timeouts hide the variation"
+EMPTY, HIDDEN = "no run has a value", "timeouts hide the variation"
 # How timeouts affect a value: whether the true one may be smaller, and whether it may be larger.
 OpenEnds = tuple[bool, bool]
 

@@ -10,7 +10,6 @@ from framestorm.judge import wording
 from framestorm.judge.cells import (
     EMPTY,
     HIDDEN,
-    NO_RATIO,
     Cell,
     Table,
     groups,
@@ -18,6 +17,7 @@ from framestorm.judge.cells import (
     resamples_of,
 )
 from framestorm.judge.contrasts import share_without_time
+from framestorm.judge.differences import NO_RATIO
 from framestorm.judge.knees import judge_knee
 from framestorm.judge.point_figures import limits, sample_statistic, share_of
 from framestorm.model.expectation import INCONCLUSIVE, REJECTED, whole_verdict

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from framestorm.judge.differences import Missing, Question
+from framestorm.judge.differences import NO_RATIO, Missing, Question
 from framestorm.judge.needed import needed
 from framestorm.judge.wording import change_and_interval
 from framestorm.model.comparison import (
@@ -23,10 +23,11 @@ from framestorm.model.comparison import (
 from framestorm.model.expectation import CONFIRMED, REJECTED, Expectation
 from framestorm.model.metric import Worse, metric
 from framestorm.stats.effects import magnitude
-from framestorm.stats.evidence import Evidence, Scale, holm
+from framestorm.stats.evidence import Scale, holm
 
 OPEN = "neither end of its interval is known: too few samples, or timeouts hide them"
 NOT_IN_FAMILY = "alone it would be a regression; not significant after correction for multiple comparisons"
+BY_DIFFERENCE = f"{NO_RATIO}: judged by the difference"
 # Errors other than timeouts have no time: if their share is larger, times describe only the remaining samples.
 MANY_FAILED = 0.01
 TIME_CLAIMS: dict[Worse, ChangeWord] = {"higher": "slower", "lower": "faster"}
@@ -53,20 +54,24 @@ class Threshold:
     limit: float
     worse: Worse
 
-    @property
-    def scale(self) -> Scale:
-        return "difference" if metric(self.metric).is_share else "ratio"
+    def bound_for(self, question: Question) -> tuple[Scale, float]:
+        """Return the ratio or difference beyond which it is a regression; where there is no ratio, the difference."""
+        change = self.limit if self.worse == "higher" else -self.limit
+        if metric(self.metric).is_share:
+            return "difference", change
+        if _has_no_ratio(question):
+            return "difference", change * abs(question.baseline.value)
+        return "ratio", NEUTRAL["ratio"] + change
 
-    @property
-    def margin(self) -> float:
-        """The difference or ratio beyond which it is a regression."""
-        return NEUTRAL[self.scale] + (self.limit if self.worse == "higher" else -self.limit)
-
-    @property
-    def expectation(self) -> Expectation:
-        """The differences or ratios that are no regression."""
-        ends = (-math.inf, self.margin) if self.worse == "higher" else (self.margin, math.inf)
+    def expectation(self, margin: float) -> Expectation:
+        """Return the differences or ratios that are no regression, which ends at a margin."""
+        ends = (-math.inf, margin) if self.worse == "higher" else (margin, math.inf)
         return Expectation(self.text, *ends)
+
+
+def _has_no_ratio(question: Question) -> bool:
+    """Return whether a metric that is compared by its ratio has a figure of 0."""
+    return not question.about.is_share and question.scale == "difference" and "difference" in question.evidence
 
 
 def judge_differences(family: Sequence[Question]) -> dict[Question, Contrast]:
@@ -127,13 +132,15 @@ def judge_thresholds(
     that at most 2.5 % of such judgements report any false regression.
     """
     pairs = [(each, question) for each in thresholds for question in contrasts if question.metric == each.metric]
-    tested = [(each, question) for each, question in pairs if each.scale in question.evidence]
-    stands = holm([2 * _p_of_no_worsening(each, question.evidence[each.scale]) for each, question in tested])
+    tested = [(each, question) for each, question in pairs if each.bound_for(question)[0] in question.evidence]
+    stands = holm([2 * _p_of_no_worsening(each, question) for each, question in tested])
     regressions = {pair for pair, is_regression in zip(tested, stands, strict=True) if is_regression}
     judged = []
     for threshold, question in pairs:
         is_regression = (threshold, question) in regressions
         state, why = ("regression", None) if is_regression else _state_of(threshold, question)
+        if _has_no_ratio(question):
+            why = "; ".join(each for each in (BY_DIFFERENCE, why) if each)
         of = _judged(threshold, question, state, why, change_and_interval(contrasts[question]))
         judged.append(replace(of, needed=_needed(threshold, question)) if state == "inconclusive" else of)
     judged += [
@@ -164,22 +171,25 @@ def _judged(
 
 def _state_of(threshold: Threshold, question: Question) -> tuple[ThresholdState, str | None]:
     """Return the result if no regression was shown."""
-    if threshold.scale not in question.evidence:
+    scale, margin = threshold.bound_for(question)
+    if scale not in question.evidence:
         return "not compared", question.why
-    verdict = threshold.expectation.verdict(*question.evidence[threshold.scale].interval())
+    verdict = threshold.expectation(margin).verdict(*question.evidence[scale].interval())
     if verdict == CONFIRMED:
         return "within", None
     return "inconclusive", NOT_IN_FAMILY if verdict == REJECTED else None
 
 
 def _needed(threshold: Threshold, question: Question) -> str | None:
-    scale = threshold.scale
+    scale, margin = threshold.bound_for(question)
     value, evidence = question.value(scale), question.evidence.get(scale)
     if value is None or evidence is None:
         return None
-    return needed(scale, threshold.margin, value, evidence.interval(), (question.baseline, question.candidate))
+    return needed(scale, margin, value, evidence.interval(), (question.baseline, question.candidate))
 
 
-def _p_of_no_worsening(threshold: Threshold, evidence: Evidence) -> float:
+def _p_of_no_worsening(threshold: Threshold, question: Question) -> float:
     """Return the p-value of no worsening beyond the threshold."""
-    return evidence.above(threshold.margin) if threshold.worse == "higher" else evidence.below(threshold.margin)
+    scale, margin = threshold.bound_for(question)
+    evidence = question.evidence[scale]
+    return evidence.above(margin) if threshold.worse == "higher" else evidence.below(margin)

@@ -47,6 +47,7 @@ WELCH_METHOD = "Welch's interval over repetitions; ratios of geometric means"
 ONE_BOUND = "timeouts hide the figure of one side, which is a lower bound"
 BOTH_BOUNDS = "timeouts hide the figure of both sides"
 RATE_DRIFTS = "the rate of one run rises or falls during the run"
+NO_RATIO = "a figure of 0 has no ratio"
 ONE_ONLY = "insufficient data (n < 2 repetitions): the variation between repetitions is not known"
 
 

@@ -100,6 +100,27 @@ def test_a_threshold_goes_by_the_worse_direction(name: str, limit: str, new: lis
 
 
 @pytest.mark.parametrize(
+    ("name", "limit", "old", "new", "state"),
+    [
+        ("mean_ms", "mean 10 %", [0.0, 0.0, 0.0], [4.0, 5.0, 6.0], "regression"),
+        ("mean_ms", "mean 10 %", [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], "within"),
+        ("mean_ms", "mean 10 %", [4.0, 5.0, 6.0], [0.0, 0.0, 0.0], "within"),
+        ("mean_ms", "mean 10 %", [20.0, 20.0, 20.0], [0.0, 22.0, 24.0], "inconclusive"),
+        ("failed", "errors 10 %", [0.0, 0.0, 0.0], [0.0, 1.0, 5.0], "inconclusive"),
+        ("failed", "errors 10 %", [0.0, 0.0, 0.0], [90.0, 91.0, 95.0], "regression"),
+        ("served_per_s", "rate 10 %", STEADY, [0.0, 0.0, 0.0], "regression"),
+        ("served_per_s", "rate 10 %", [0.0, 0.0, 0.0], STEADY, "within"),
+    ],
+)
+def test_a_figure_of_0_is_judged_by_the_difference(
+    name: str, limit: str, old: list[float], new: list[float], state: str
+) -> None:
+    (one,) = judged(parse(limit), question(name, old, new))
+    assert (one.state, one.why) == (state, "a figure of 0 has no ratio: judged by the difference")
+    assert " times" not in one.text
+
+
+@pytest.mark.parametrize(
     ("n", "ok", "timed_out", "share"), [(100, 99, 0, None), (100, 98, 0, 0.02), (100, 50, 50, None), (0, 0, 0, None)]
 )
 def test_samples_without_a_time(n: int, ok: int, timed_out: int, share: float | None) -> None:
