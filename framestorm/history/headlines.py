@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import Any, get_args
@@ -15,7 +14,7 @@ from framestorm.model.run import Record
 from framestorm.model.summary import Summary, VerdictWord
 from framestorm.model.units import is_number
 from framestorm.plain import note
-from framestorm.report.load_words import load_in_words, recorded_load_in_words
+from framestorm.report.load_words import load_key
 from framestorm.stats.estimate import Estimate
 
 SUMMARY, RECORD = "summary.json", "run.json"
@@ -23,7 +22,6 @@ SUMMARY, RECORD = "summary.json", "run.json"
 RUN_FILES = (RECORD, "samples.jtl", "samples.csv")
 TIMES = {"median_ms": "p50", "p95_ms": "p95", "p99_ms": "p99"}
 _OF_TARGET = "url"
-_DRAW = re.compile(r", seed \d+")  # in the words of a load (report/load_words.py) with random arrivals
 _RATE, _USERS, _HOLD = "rate_per_s", "users", "hold_s"
 Json = dict[str, Any]
 
@@ -133,9 +131,12 @@ def _key(summary: Json, run: Json) -> LoadKey:
     given, unread = _part(run, "given"), run.get("unread")
     # What the target says already, and what can make no difference.
     left_out = {_OF_TARGET, *(unread if isinstance(unread, list) else ())}
+    recorded = _recorded(summary, run)
+    record = recorded.run if isinstance(recorded, Summary) else recorded
+    load = (load_key(recorded) or NOT_KNOWN) if recorded else _load_by_properties(properties)
     # Another draw of random arrivals is the same load: each repetition of a study has one of its own.
-    load, draws = _DRAW.subn("", _load(summary, run))
-    left_out |= {"seed"} if draws else set()
+    if record is not None and any(each.seed is not None for each in record.loads):
+        left_out.add("seed")
     plan = _text(run.get("plan")) or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
@@ -145,15 +146,17 @@ def _key(summary: Json, run: Json) -> LoadKey:
     return LoadKey(PurePath(plan).name or NOT_KNOWN, where, load, tuple(settings))
 
 
-def _load(summary: Json, run: Json) -> str:
-    """Return the load in words; of a run whose format has changed, by the properties of the kit's own plans."""
+def _recorded(summary: Json, run: Json) -> Summary | Record | None:
+    """Return the report of a run, or its record if it has none; None of a run whose format has changed too much."""
     form = {"format": FORMAT}
     try:
-        if summary:
-            return load_in_words(parse(json.dumps(summary | form), Summary)) or NOT_KNOWN
-        return recorded_load_in_words(parse(json.dumps(run | form), Record)) or NOT_KNOWN
+        return parse(json.dumps(summary | form), Summary) if summary else parse(json.dumps(run | form), Record)
     except FileError:
-        properties = _part(run, "properties")
-        levels = ((_RATE, "{}/s"), (_USERS, "{} users"))
-        words = next((words.format(properties[name]) for name, words in levels if properties.get(name)), NOT_KNOWN)
-        return f"{words} for {properties[_HOLD]} s" if properties.get(_HOLD) and words != NOT_KNOWN else words
+        return None
+
+
+def _load_by_properties(properties: Json) -> str:
+    """Return the load in words, by the properties of the kit's own plans."""
+    levels = ((_RATE, "{}/s"), (_USERS, "{} users"))
+    words = next((words.format(properties[name]) for name, words in levels if properties.get(name)), NOT_KNOWN)
+    return f"{words} for {properties[_HOLD]} s" if properties.get(_HOLD) and words != NOT_KNOWN else words

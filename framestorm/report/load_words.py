@@ -1,5 +1,6 @@
 """The load that a run was asked for, in words: `80/s for 10 s`, `20 users for 30 s, ramp-up 2 s`."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from framestorm.plain import as_label
 MAX_GROUPS = 3
 MAX_STEPS = 3
 MAX_CHARACTERS = 120
+AT_RANDOM = "arriving at random"
 LONG_S = (("h", 3600.0), ("min", 60.0))
 
 
@@ -28,15 +30,17 @@ class _Step(NamedTuple):
 
 def load_in_words(summary: Summary) -> str:
     """Return what the thread groups of the run were asked for; empty if the run does not say it."""
-    return _in_words(summary.run, summary.unit, summary.series)
+    return _in_words(summary.run, summary.unit, summary.series, words_of)
 
 
-def recorded_load_in_words(record: Record) -> str:
-    """Return the same of a run without a report."""
-    return _in_words(record, noun(record.label or ALL), Series())
+def load_key(run: Summary | Record) -> str:
+    """Return what runs of one load have in common, by a report or by the record of a run without one."""
+    if isinstance(run, Summary):
+        return _in_words(run.run, run.unit, run.series, key_of)
+    return _in_words(run, noun(run.label or ALL), Series(), key_of)
 
 
-def _in_words(record: Record, unit: str, series: Series) -> str:
+def _in_words(record: Record, unit: str, series: Series, tell: Callable[[Load], str]) -> str:
     properties = record.properties
     if {"tasks", "workers"} <= properties.keys():
         return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
@@ -44,9 +48,9 @@ def _in_words(record: Record, unit: str, series: Series) -> str:
     timers = [load for load in record.loads if load.is_timer and load.points]
     of_groups = []
     for load in loads[:MAX_GROUPS]:
-        words = words_of(load)
+        words = tell(load)
         # A timer of several groups is told with the first.
-        paced = [words_of(timer) for timer in timers if timer.groups[:1] == (load.name,)]
+        paced = [tell(timer) for timer in timers if timer.groups[:1] == (load.name,)]
         words += f", paced to {' and '.join(paced)}" if paced else ""
         of_groups.append(f"{as_label(load.name)}: {words}" if len(loads) > 1 else words)
     if len(loads) > MAX_GROUPS:
@@ -75,9 +79,17 @@ def _from_zero(curve: Curves) -> Curves:
 
 def words_of(load: Load) -> str:
     """Tell what a thread group, or a timer, asks for."""
-    at_random = "" if load.seed is None else f", arriving at random (Poisson, seed {load.seed})"
+    return _line_of(load) + ("" if load.seed is None else f", {AT_RANDOM} (Poisson, seed {load.seed})")
+
+
+def key_of(load: Load) -> str:
+    """Tell the same without the seed: another draw of random arrivals is the same load."""
+    return _line_of(load) + ("" if load.seed is None else f", {AT_RANDOM} (Poisson)")
+
+
+def _line_of(load: Load) -> str:
     if load.words and len(load.words) <= MAX_CHARACTERS:
-        return load.words + at_random
+        return load.words
     if not load.points:
         return _level(load, load.total) if load.total else load.unknown or "as the plan says"
     steps = [_Step(x - at, start, end) for (at, start), (x, end) in pairwise(load.points) if x > at]
@@ -91,7 +103,7 @@ def words_of(load: Load) -> str:
         words = ", then ".join(_step(load, step) for step in steps)
     else:
         words = f"up to {words} in {count(len(steps))} steps over {_length(sum(step.length_s for step in steps))}"
-    return (f"{words}, ramp-up {_length(ramp.length_s)}" if ramp else words) + at_random
+    return f"{words}, ramp-up {_length(ramp.length_s)}" if ramp else words
 
 
 def _step(load: Load, step: _Step) -> str:

@@ -117,6 +117,15 @@ def test_draws_of_random_arrivals_are_of_one_group(make_run: MakeRun) -> None:
     assert read_headline(make_run("users", given={"seed": "2"})).key.settings == ("seed=2",)
 
 
+def test_a_seed_that_draws_no_arrivals_keeps_runs_apart(make_run: MakeRun) -> None:
+    """Whatever the names of thread groups: a plan may use a property of this name otherwise."""
+    line = {"x": [0, 60], "y": [4, 4]}
+    groups = [tuple(Load(name, "ThreadGroup", "users", 4, line) for name in (f"buy, seed {n}", "see")) for n in (1, 2)]
+    one, other = (read_headline(make_run(f"g{n}", loads=of, given={"seed": "1"})).key for n, of in enumerate(groups))
+    assert one.settings == other.settings == ("seed=1",)
+    assert one.load == "buy, seed 1: 4 users for 60 s; see: 4 users for 60 s" != other.load
+
+
 def test_runs_of_different_builds_are_of_one_group(make_run: MakeRun) -> None:
     """The plan reads `tenant`, and nothing reads `build`."""
     builds = [make_run(f"build-{n}", given={"build": str(n), "tenant": "a"}, unread=("build",)) for n in (1, 2)]
