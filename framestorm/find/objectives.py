@@ -233,7 +233,7 @@ def _margin(judgement: Judgement) -> float | None:
     value, limit = judgement.value, judgement.limit
     if judgement.metric in ("success", "errors", "goodput") or value is None or value <= 0 or limit <= 0:
         return None
-    sign = 1 if judgement.op.startswith(">") else -1
+    sign = 1 if judgement.is_above else -1
     return sign * math.log(value / limit)
 
 

@@ -93,10 +93,23 @@ def sentence(record: SearchRecord) -> str:
         text = f"It carries {highest}{between}; {first_fail} misses '{answer.binding}'"
         text += f" ({', '.join(clear)})." if clear else "."
         if answer.is_cliff is not None:
-            text += " A cliff: the figure more than doubles there." if answer.is_cliff else " A slope: it rises gently."
+            text += _change_there(answer.binding, is_cliff=answer.is_cliff)
     if record.at_least is not None and not is_shown(record):
         text += f" That {amount(record.at_least, over)} are carried is not shown."
     return text
+
+
+def _change_there(binding: str, *, is_cliff: bool) -> str:
+    """Return how the figure of an objective changes where it is missed; empty of one without a figure."""
+    try:
+        objective = parse(binding)
+    except CriteriaError:
+        return ""
+    if not is_cliff:
+        return f" A slope: it {'falls' if objective.is_above else 'rises'} gently."
+    if objective.is_share_of_samples:
+        return " A cliff: more than twice as many samples miss it there as it allows."
+    return f" A cliff: the figure {'falls to less than half' if objective.is_above else 'more than doubles'} there."
 
 
 def _sentence_of_smallest(answer: Smallest, over: LoadRange) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from framestorm.model.criteria import parse
 from framestorm.model.search import Highest, LoadRange, Probe
 from framestorm.stats.crossing import Crossing, crossing
 
@@ -185,6 +186,10 @@ def _binding(fail: _Level) -> str:
 
 
 def _is_cliff(top: _Level, fail: _Level, binding: str) -> bool | None:
+    """Return whether the figure of an objective gets more than twice as bad from one load to the other.
+
+    A share of samples is compared with its limit, because there may be no error before.
+    """
     before, after = (
         [
             each.value
@@ -194,6 +199,12 @@ def _is_cliff(top: _Level, fail: _Level, binding: str) -> bool | None:
         ]
         for level in (top, fail)
     )
-    if not before or not after or min(before) <= 0:
+    if not before or not after:
         return None
-    return sum(after) / len(after) > CLIFF * sum(before) / len(before)
+    objective, old, new = parse(binding), sum(before) / len(before), sum(after) / len(after)
+    if objective.is_share_of_samples:
+        missing, allowed = ((1 - each if objective.is_above else each) for each in (new, objective.limit))
+        return missing > CLIFF * allowed if allowed > 0 else None
+    if objective.is_above:
+        return old > CLIFF * new
+    return new > CLIFF * old if old > 0 else None

@@ -71,6 +71,7 @@ COUNT_UNITS = {
     "dropped": {"": 1.0, "%": 0.01},
     "goodput": {"%": 0.01, "/s": 1.0, "/min": 1 / 60},
 }
+SHARES = ("success", "errors", "dropped", "goodput")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -97,6 +98,16 @@ class Criterion:
     op: str
     limit: float
     unit: str
+
+    @property
+    def is_share_of_samples(self) -> bool:
+        """Whether its figure is a share of the samples, and no time, rate or number."""
+        return self.unit == "%" and self.metric in SHARES
+
+    @property
+    def is_above(self) -> bool:
+        """Whether it is about a figure above its limit."""
+        return self.op.startswith(">")
 
 
 class _Word(NamedTuple):

@@ -33,7 +33,7 @@ def _judged(one: ScrapedCriterion, scrapes: Scrapes) -> Judgement:
         return Judgement(
             **vars(criterion), state="unjudged", measured="no such series", value=None, bound=None, why=why
         )
-    value, name = max(figures) if criterion.op.startswith(">") else min(figures)
+    value, name = max(figures) if criterion.is_above else min(figures)
     measured = _text(value) + (f" ({name})" if len(figures) > 1 else "")
     is_held = OPERATORS[criterion.op](value, criterion.limit)
     why = f"{criterion.text} is true: measured {measured}" if is_held else ""

@@ -6,7 +6,7 @@ import pytest
 
 from framestorm.find import page
 from framestorm.model import files
-from framestorm.model.search import LoadRange, Outcome, Probe, SearchRecord, Smallest
+from framestorm.model.search import Highest, LoadRange, Outcome, Probe, SearchRecord, Smallest
 
 REPLICAS = LoadRange("target.replicas", 1, 8, is_whole=True)
 
@@ -41,6 +41,23 @@ def test_an_answer_in_words(tmp_path: Path, answer: Smallest | None, text: str, 
     shown = (tmp_path / "index.html").read_text()
     assert "How much does it need?" in shown and "function=sleep" in shown and "2 replicas" in shown
     assert ("<failure" in (tmp_path / "junit.xml").read_text()) == (status != 0)
+
+
+@pytest.mark.parametrize(
+    ("binding", "is_cliff", "words"),
+    [
+        ("p95 < 1 s", True, " A cliff: the figure more than doubles there."),
+        ("errors < 1 %", False, " A slope: it rises gently."),
+        ("success >= 99 %", False, " A slope: it falls gently."),
+        ("success >= 99 %", True, " A cliff: more than twice as many samples miss it there as it allows."),
+        ("answered rate > 9/s", True, " A cliff: the figure falls to less than half there."),
+        ("it keeps up with the rate", False, ""),
+    ],
+)
+def test_how_the_figure_changes_is_said_as_it_does(binding: str, is_cliff: bool, words: str) -> None:
+    answer = Highest("found", 8, None, None, 9, binding, is_cliff)
+    record = SearchRecord(LoadRange("users", 1, 64, is_whole=True), [binding], "p.jmx", (), 0.0, answer=answer)
+    assert page.sentence(record) == f"It carries 8 users; 9 users misses '{binding}'.{words}"
 
 
 @pytest.mark.parametrize(

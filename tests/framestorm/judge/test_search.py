@@ -187,6 +187,33 @@ def test_a_load_at_which_a_probe_surely_failed_does_not_surely_pass(contrary: bo
     assert answer is not None and (answer.highest, answer.low, answer.high) == (4, low, 4.1)
 
 
+@pytest.mark.parametrize(
+    ("objective", "below", "above", "is_cliff"),
+    [
+        ("p95 < 500 ms", 300.0, 550.0, False),
+        ("p95 < 500 ms", 300.0, 650.0, True),
+        ("success >= 99 %", 1.0, 0.985, False),
+        ("success >= 99 %", 1.0, 0.4, True),
+        ("goodput >= 90 %", 0.95, 0.7, True),
+        ("errors < 1 %", 0.0, 0.015, False),
+        ("errors < 1 %", 0.0, 0.3, True),
+        ("success >= 100 %", 1.0, 0.99, None),
+        ("answered rate >= 50/s", 60.0, 40.0, False),
+        ("answered rate >= 50/s", 60.0, 0.0, True),
+    ],
+)
+def test_a_cliff_is_where_the_figure_gets_much_worse_at_once(
+    objective: str, below: float, above: float, is_cliff: bool | None
+) -> None:
+    def server(load: float) -> Probe:
+        is_met = load <= 49
+        return Probe(load, "", [Outcome(objective, is_met, "", below if is_met else above)])
+
+    answer = searched(server).answer()
+    assert answer is not None and answer.binding == objective
+    assert answer.is_cliff is is_cliff
+
+
 def test_users_are_whole_numbers_where_the_figure_rises_too() -> None:
     over = LoadRange("users", 1, 64, is_whole=True)
     answer = searched(lambda load: rising(load, 21.6), over).answer()
