@@ -53,6 +53,8 @@ def main(words: Sequence[str]) -> int:
     options = _parsed(words)
     if options.resume is not None:
         folder = options.resume
+        if vars(options) != vars(_parsed(("--resume", str(folder)))):
+            raise UsageError(f"--resume {folder} goes on by the words that the search began with: give no others")
         options = _parsed(_words_of(folder))
         options.resume = folder
     own = argparse.Namespace(**{name: vars(options).pop(name) for name in OPTIONS})
@@ -148,6 +150,8 @@ def search(
     over = over_of(own.over, plan)
     if over.is_of_target and own.at_least is not None:
         raise UsageError(f"--at-least {own.at_least:g} is for a load; with --over {over.name} end the range there")
+    if own.at_least is not None and not over.low <= own.at_least <= over.high:
+        raise UsageError(f"--at-least {own.at_least:g} is outside of --over {own.over}, so it could never be shown")
     if own.target and not over.is_of_target:
         raise UsageError(f"--target {own.target[0]} is for a setting of the platform: --over target.replicas=1..8")
     setting = PlatformSetting(over.name, own.target, run.what.site(run.where)) if over.is_of_target else None

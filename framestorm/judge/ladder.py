@@ -100,12 +100,7 @@ class Ladder:
             return None
         capacity, top = self._capacity(), max(self._rungs)
         if not self._is_flat():
-            why = (
-                f"at {self._blame.load:g}, {self._blame.generator}"
-                if self._blame
-                else (f"the rate still grows at {self.over.high:g}, the end of the range")
-            )
-            return Highest("at_least", top, None, None, None, why=why, capacity=capacity)
+            return Highest("at_least", top, None, None, None, why=self._why_no_end(), capacity=capacity)
         lowest = [each for each in self._known if each.load == self.over.low]
         half = math.hypot(_of_mean(lowest), math.log((capacity.high or capacity.value) / capacity.value))
         knee = self._knee()
@@ -113,6 +108,15 @@ class Ladder:
         falls_to = self._rungs[top] if self._rungs[top] < FALLS * capacity.value else None
         highest = max(self.over.low, self._rounded(knee))
         return Highest("found", highest, None, None, None, interval=interval, capacity=capacity, falls_to=falls_to)
+
+    def _why_no_end(self) -> str:
+        """Return why the highest rate may not be the capacity."""
+        if self._blame:
+            return f"at {self._blame.load:g}, {self._blame.generator}"
+        *before, last = (self._rungs[load] for load in sorted(self._rungs))
+        if before and last < HARDLY * max(before):
+            return f"the range ends at {self.over.high:g}, too soon to see whether more users add to the rate"
+        return f"the rate still grows at {self.over.high:g}, the end of the range"
 
     def _rounded(self, load: float) -> float:
         return float(round(load)) if self.over.is_whole else _digits(load)
