@@ -267,5 +267,5 @@ def test_declared_figures_have_titles_and_definitions(made: Path) -> None:
     heads = re.findall(r'<th scope="row"[^>]*>([^<]*)</th>', page)
     assert "time to first token (ttft_ms)" in heads and "wait" in heads
     assert "<td>tokens of an answer (tokens)</td>" in page and "<td>faces</td>" in page
-    definition = "<dt>time to first token</dt><dd>time from sending to the first piece of the answer that has text</dd>"
+    definition = "<dt>time to first token</dt><dd>time from sending to the first piece of the answer that has text"
     assert (page.count(definition), page_html(summary).count(definition)) == (1, 0)
