@@ -110,8 +110,10 @@ def served(planted: Planted, seed: int) -> Iterator[str]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Served) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 def find(folder: Path, url: str, *words: str, core: int | None = None) -> dict[str, Any]:
@@ -129,9 +131,11 @@ def searched(cores: SimpleQueue[int | None], folder: Path, number: int, kind: st
     """Search once for a planted capacity, and print the answer; returns whether it is too far off."""
     words = ("--over", f"rate_per_s={RANGE}", "--probe-s", f"{planted.probe_s:g}", "--slo", planted.objective)
     core = cores.get()
-    with served(planted, number) as url:
-        record = find(folder / f"search-{number}", url, *words, f"-Jarrivals={planted.arrivals}", core=core)
-    cores.put(core)
+    try:
+        with served(planted, number) as url:
+            record = find(folder / f"search-{number}", url, *words, f"-Jarrivals={planted.arrivals}", core=core)
+    finally:
+        cores.put(core)
     answer = record["answer"] or {}
     highest = answer.get("highest") or math.nan
     is_near = abs(highest / planted.truth - 1) <= RESOLUTION
@@ -155,6 +159,7 @@ def main() -> int:
     missed = 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         planted = [(kind, each) for _ in range(asked.searches) for kind, each in kinds().items()]
         cores = SimpleQueue[int | None]()
         for core in sorted(os.sched_getaffinity(0))[: asked.at_once] if asked.at_once > 1 else [None]:
