@@ -5,10 +5,12 @@ overloaded; a failure that may be chance is repeated. Then the gap between the h
 failed is halved, on a scale of ratios. Where the figure of the objective rises there, further probes around the limit
 show where it crosses that, with an interval. Where it jumps, or is no ratio, the gap is halved until it is as narrow as
 the resolution, and both ends are repeated: a load counts by the majority of its probes. A probe above one that failed
-is not believed: what fails at a load is taken to fail above it.
+is not believed: what fails at a load is taken to fail above it. Once the load generator has made a load, one probe
+that it disturbed there or below says nothing, and is repeated.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -62,8 +64,12 @@ class Search:
 
     def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
         self.over = over
-        self._probes = list(probes)
-        by_load = groupby(sorted(probes, key=lambda each: each.load), key=lambda each: each.load)
+        made = max((each.load for each in probes if not each.generator), default=-math.inf)
+        disturbed = Counter(each.load for each in probes if each.generator)
+        self._probes = [
+            each for each in probes if not each.generator or each.load > made or disturbed[each.load] >= TIMES
+        ]
+        by_load = groupby(sorted(self._probes, key=lambda each: each.load), key=lambda each: each.load)
         self._levels = [_Level(load, list(of_load)) for load, of_load in by_load]
         self._fails = [each for each in self._levels if each.margin < 0]
         limit = self._fails[0].load if self._fails else math.inf

@@ -2,9 +2,11 @@
 
 The value rises from the low end of the range by doubling until a probe passes. Then the gap between the largest that
 failed and the smallest that passed is halved, and both are repeated: a value counts by the majority of its probes. What
-passes with a value is taken to pass with more.
+passes with a value is taken to pass with more. A probe that the load generator disturbed says nothing, and is repeated
+once.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from framestorm.judge.search import TIMES
@@ -20,15 +22,18 @@ class SmallestSearch:
 
     def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
         self.over = over
+        disturbed = Counter(each.load for each in probes if each.generator)
+        self._blame = next((each.generator for each in probes if disturbed[each.load] >= TIMES and each.generator), "")
         self._probes: dict[float, list[Probe]] = {}
         for each in probes:
+            if each.generator and not self._blame:
+                continue
             self._probes.setdefault(each.load, []).append(each)
         values = sorted(self._probes)
         self._top = max(values, default=None)
         self._least = next((each for each in values if self._margin(each) > 0), None)
         below = [each for each in values if self._margin(each) < 0 and (self._least is None or each < self._least)]
         self._last_fail = max(below, default=None)
-        self._blame = next((each.generator for each in probes if each.generator), "")
 
     def _margin(self, value: float) -> int:
         """Return how many more probes with a value passed than failed."""

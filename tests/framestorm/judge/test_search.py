@@ -128,6 +128,26 @@ def test_the_limit_of_the_generator_is_never_that_of_the_function(limit: float) 
     assert "it is slow" in answer.why
 
 
+@pytest.mark.parametrize("disturbed", [1, 2])
+def test_a_generator_that_was_disturbed_once_at_a_load_that_it_can_make_is_no_limit(disturbed: int) -> None:
+    """Other work took the machine during a probe, or during each of a load's."""
+    left = {32.0: disturbed}
+
+    def server(load: float) -> Probe:
+        if left.get(load):
+            left[load] -= 1
+            return probe(load, is_met=False, generator="it was saturated")
+        return probe(load, is_met=load <= 40)
+
+    answer = searched(server, LoadRange("users", 8, 128, is_whole=True)).answer()
+    assert answer is not None
+    assert not left[32]
+    if disturbed == 1:
+        assert (answer.word, answer.highest, answer.why) == ("found", 40, "")
+    else:
+        assert answer.word == "at_least" and answer.why == "at 32, it was saturated"
+
+
 def test_a_load_that_failed_once_by_chance_is_decided_by_the_majority() -> None:
     results = {1: [True], 2: [False, True, True], 4: [True]}
     probes = [probe(load, is_met=is_met) for load, each in results.items() for is_met in each]

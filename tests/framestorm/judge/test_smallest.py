@@ -59,5 +59,13 @@ def test_a_generator_that_cannot_make_the_load_ends_it() -> None:
     tried, answer = searched(
         lambda value: probe(value, is_met=False, generator="vm was saturated" if value > 1 else "")
     )
-    assert tried == [1, 2]
+    assert tried == [1, 2, 2]
     assert (answer.word, answer.why) == ("not_known", "vm was saturated")
+
+
+def test_a_generator_that_was_disturbed_once_is_asked_again() -> None:
+    reasons = ["vm was saturated"]
+    tried, answer = searched(
+        lambda value: probe(value, is_met=value >= 3, generator=reasons.pop() if value == 2 and reasons else "")
+    )
+    assert (tried[:3], answer.word, answer.least, answer.why) == ([1, 2, 2], "found", 3, "")
