@@ -105,11 +105,12 @@ def _change_there(binding: str, *, is_cliff: bool) -> str:
         objective = parse(binding)
     except CriteriaError:
         return ""
-    if not is_cliff:
-        return f" A slope: it {'falls' if objective.is_above else 'rises'} gently."
+    word = "cliff" if is_cliff else "slope"
     if objective.is_share_of_samples:
-        return " A cliff: more than twice as many samples miss it there as it allows."
-    return f" A cliff: the figure {'falls to less than half' if objective.is_above else 'more than doubles'} there."
+        return f" A {word}: {'more than' if is_cliff else 'at most'} twice as many samples miss it there as it allows."
+    if objective.is_above:
+        return f" A {word}: the figure falls {'to' if is_cliff else 'by'} less than half there."
+    return f" A {word}: the figure {'more' if is_cliff else 'less'} than doubles there."
 
 
 def _sentence_of_smallest(answer: Smallest, over: LoadRange) -> str:

@@ -161,7 +161,8 @@ class Search:
         first_fail = next((each.load for each in self._fails if each.load > highest), fail.load)
         interval = (float(f"{found.low:.{DIGITS}g}"), float(f"{found.high:.{DIGITS}g}"))
         sure_pass, sure_fail = self._sure(*interval)  # within it, sure probes contradict each other
-        return Highest("found", highest, sure_pass, sure_fail, first_fail, binding, False, interval=interval)
+        is_cliff = found.slope * math.log1p(self.over.resolution) > math.log(CLIFF)
+        return Highest("found", highest, sure_pass, sure_fail, first_fail, binding, is_cliff, interval=interval)
 
     def _sure(self, low: float, high: float) -> tuple[float | None, float | None]:
         """Return the highest load up to `low` that surely passed, and the lowest from `high` that surely failed."""

@@ -16,11 +16,15 @@ LEAST_VALUES, LEAST_LOADS = 5, 3
 
 
 class Crossing(NamedTuple):
-    """The load at which the line crosses, and the ends of its 95 % confidence interval."""
+    """The load at which the line crosses, and the ends of its 95 % confidence interval.
+
+    slope: of the line: with one percent more load, the figure grows by about so many percent.
+    """
 
     load: float
     low: float
     high: float
+    slope: float
 
 
 def crossing(loads: Sequence[float], margins: Sequence[float], near: float) -> Crossing | None:
@@ -54,4 +58,4 @@ def crossing(loads: Sequence[float], margins: Sequence[float], near: float) -> C
     at = -level / slope
     gradient = np.array([1.0, at]) / slope
     half = t_quantile(LEVEL, freedom) * math.sqrt(float(gradient @ covariance @ gradient))
-    return Crossing(near * math.exp(at), near * math.exp(at - half), near * math.exp(at + half))
+    return Crossing(near * math.exp(at), near * math.exp(at - half), near * math.exp(at + half), float(slope))

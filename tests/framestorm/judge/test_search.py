@@ -18,9 +18,11 @@ def probe(load: float, *, is_met: bool, value: float = 1.0, generator: str = "")
     return Probe(load, "", [Outcome("p95 < 500 ms", is_met, f"{value:g} ms", value)], generator=generator)
 
 
-def rising(load: float, capacity: float, noise: float = 0.0, draw: random.Random | None = None) -> Probe:
-    """A probe whose figure rises with the eighth power of the load, and varies by chance."""
-    margin = 8 * math.log(load / capacity) + (draw.gauss(0, noise) if draw else 0.0)
+def rising(
+    load: float, capacity: float, noise: float = 0.0, draw: random.Random | None = None, power: float = 8
+) -> Probe:
+    """A probe whose figure rises with a power of the load, and varies by chance."""
+    margin = power * math.log(load / capacity) + (draw.gauss(0, noise) if draw else 0.0)
     value = 500 * math.exp(margin)
     outcome = Outcome(
         "p95 < 500 ms", margin < 0, f"{value:g} ms", value, is_sure=abs(margin) > 2 * noise, margin=margin
@@ -188,6 +190,13 @@ def test_where_the_figure_rises_the_answer_is_where_it_crosses_its_limit(capacit
         low, high = answer.interval or (math.inf, 0)
         held += low <= capacity <= high
     assert within >= 48 and held >= 43
+
+
+@pytest.mark.parametrize(("power", "is_cliff"), [(13, False), (16, True)])
+def test_a_cliff_of_a_fitted_figure_is_where_it_doubles_within_5_percent_of_load(power: float, is_cliff: bool) -> None:
+    answer = searched(lambda load: rising(load, 100, power=power)).answer()
+    assert answer is not None and answer.interval is not None
+    assert answer.is_cliff is is_cliff
 
 
 def test_a_failure_in_the_rise_that_may_be_chance_is_repeated() -> None:

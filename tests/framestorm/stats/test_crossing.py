@@ -16,7 +16,7 @@ def margins(loads: list[float], at: float, steepness: float = 6.0, noise: float 
 def test_a_line_without_noise_is_found_exactly() -> None:
     found = crossing(LOADS, margins(LOADS, 101), 100)
     assert found is not None
-    assert found == pytest.approx((101, 101, 101))
+    assert found == pytest.approx((101, 101, 101, 6))
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
