@@ -28,8 +28,12 @@ _WARNING = re.compile(
 )
 # What a user's own script or function writes, and what JMeter's engine says of its end.
 _OF_USER = re.compile(r"o\.a\.j\.f\.LogFunction")
-# A timer's mode that JMeter does not understand is understood by jmx/java/Schedules.java.
-_TOLD_MESSAGES = re.compile(r"Test failed!|user failed: |\{\"type\":|Error in NonGUIDriver|Could not convert calcMode=")
+# A timer's mode that JMeter does not understand is understood by jmx/java/Schedules.java. A sharing mode of a data set
+# that is none of the three words is the name of what shares it.
+_TOLD_MESSAGES = re.compile(
+    r"Test failed!|user failed: |\{\"type\":|Error in NonGUIDriver|Could not convert calcMode="
+    r"|Could not translate shareMode="
+)
 # The name of an element within messages.
 _NAMED = (
     re.compile(r"Problem in JSR223 script[,:] (?P<name>.+)"),

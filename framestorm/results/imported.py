@@ -16,7 +16,7 @@ from framestorm.model.files import write
 from framestorm.model.run import Record
 from framestorm.plain import note
 from framestorm.results import jtl_xml
-from framestorm.results.jtl_file import GZIP, JtlFile, header, in_order, open_jtl, unpacked
+from framestorm.results.jtl_file import GZIP, XML_ROOT, JtlFile, header, in_order, open_jtl, root_of, unpacked
 
 SAMPLES, XML = "samples.jtl", "samples.xml"
 # Half a row, which the report says to be left out: for a file that is cut off.
@@ -153,6 +153,8 @@ def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> N
 
 
 def _is_xml(path: Path) -> bool:
+    """Whether it is a JTL in XML, also one that is cut off."""
     with path.open("rb") as file:
         head = file.read(1 << 12)
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+    is_xml = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")
+    return is_xml and root_of(head) in ("", XML_ROOT)

@@ -50,6 +50,7 @@ CHUNK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
 GZIP = b"\x1f\x8b"
+XML_ROOT = "testResults"
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,20 @@ def header(columns: Iterable[str]) -> str:
     return ",".join(name if name in ORDER else f'"{name}"' for name in columns) + "\n"
 
 
+def root_of(head: bytes) -> str:
+    """Return the name of the outermost element by the beginning of an XML file; empty if it is cut off before."""
+    match = re.search(rb"<([^\W\d][\w.:-]*)", re.sub(rb"<!--.*?-->", b"", head, flags=re.DOTALL))
+    return match[1].decode() if match else ""
+
+
 def open_jtl(path: Path) -> JtlFile | str:
     """Open a JTL; a sentence if nothing of it can be read."""
     if not path.exists():
         return "samples.jtl is missing"
     source, head, assumed = _text(path)
     if head.lstrip()[:1] == b"<":
+        if (root := root_of(head)) not in ("", XML_ROOT):
+            return f"samples.jtl is XML with <{root}> as its outermost element, not <{XML_ROOT}>"
         return "samples.jtl is XML: ./run.sh report FILE.jtl -o DIR reads such a file"
     whole = source if isinstance(source, Path) else io.BytesIO(source)
     n_bytes = whole_rows(whole)

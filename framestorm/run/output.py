@@ -13,13 +13,15 @@ def check_output(run_dir: Path, samples_copy: Path | None, log_copy: Path | None
     """Check the folder of a run, and the files of -l and -j.
 
     Raises:
-        UsageError: one of them exists.
+        UsageError: the folder or the file of -l exists, or -j is a folder.
         FramestormError: one of them cannot be written, or the disk is nearly full.
     """
     if os.path.lexists(run_dir):  # a link that leads nowhere too
         raise UsageError(f"{run_dir} exists; a run makes its own folder: choose another with -o")
     if samples_copy is not None and os.path.lexists(samples_copy):
         raise UsageError(f"-l {samples_copy}: the file exists; results are never appended to or overwritten")
+    if log_copy is not None and log_copy.is_dir():
+        raise UsageError(f"-j {log_copy} is a folder; name a file")
     files = {"-o": run_dir, "-l": samples_copy, "-j": log_copy}
     # JMeter makes the folders of its files too.
     parents = {

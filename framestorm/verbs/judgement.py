@@ -62,10 +62,12 @@ def check_judgement(options: argparse.Namespace) -> dict[str, Any]:
     """Check what `add_judgement` adds, before anything is started; return what the record of a run has of it.
 
     Raises:
-        UsageError: there is no such baseline or folder, or a threshold without a baseline.
+        UsageError: there is no such baseline, no place for the summary, or a threshold without a baseline.
     """
     if options.markdown is not None and not options.markdown.absolute().parent.is_dir():
         raise UsageError(f"--summary {options.markdown}: the folder {options.markdown.parent} does not exist")
+    if options.markdown is not None and options.markdown.is_dir():
+        raise UsageError(f"--summary {options.markdown} is a folder; name a file")
     options.criteria, options.thresholds = tuple(options.criteria), tuple(options.thresholds)
     if options.baseline is not None:
         from framestorm.compare import baseline

@@ -46,6 +46,7 @@ NOWHERE = "http://127.0.0.1:9"
         ("--influxdb http://[influx/write", 2, ["expected an address to write to"]),
         ("-o /proc/framestorm/run", 1, ["/proc", "-o"]),  # which takes no new folders from anyone, root included
         ("--summary none/out.md", 2, ["--summary none/out.md: the folder none does not exist"]),
+        ("--summary studies", 2, ["--summary studies is a folder"]),
         ("report studies", 2, ["no run.json"]),
         ("report studies --summary none/out.md", 2, ["--summary none/out.md: the folder none does not exist"]),
         ("study", 2, ["say which study"]),

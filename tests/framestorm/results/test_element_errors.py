@@ -33,6 +33,7 @@ java.lang.Throwable: Invalid call sequence
 2026-11-25 11:13:18,200 ERROR o.a.j.f.LogFunction: users 1-1 : said by __log
 2026-11-25 11:13:18,200 WARN o.a.j.e.StandardJMeterEngine: Error encountered during shutdown of x
 2026-11-25 11:13:18,200 WARN f.Scripts: user failed: 1 lines of its client cannot be used
+2026-11-25 11:13:18,300 WARN o.a.j.c.CSVDataSet: Could not translate shareMode=one id using Locale: en
 2026-11-25 11:13:19,000 INFO o.a.j.m.JSR223PreProcessor: Problem in JSR223 script, of no error
 """
 

@@ -98,8 +98,9 @@ def test_xml_that_is_cut_off_is_read_up_to_there(end: int, tmp_path: Path) -> No
 
 
 def test_what_is_no_jtl_is_refused(tmp_path: Path) -> None:
-    for content in (b"", b"a,b\n1,2\n", b"\0\0\0"):
-        with pytest.raises(UsageError, match="is no JTL of JMeter"):
+    plan = b"<?xml version='1.0'?><!-- <testResults> --><jmeterTestPlan><hashTree/></jmeterTestPlan>"
+    for content, problem in ((b"", ""), (b"a,b\n1,2\n", ""), (b"\0\0\0", ""), (plan, ".*<jmeterTestPlan>")):
+        with pytest.raises(UsageError, match="is no JTL of JMeter" + problem):
             imported(tmp_path, content)
     assert not (tmp_path / "run").exists()
 

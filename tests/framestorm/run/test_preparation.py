@@ -276,6 +276,11 @@ def test_where_files_cannot_be_copied_is_found_before_the_load(name: str, letter
         output.check_output(tmp_path / "run", **copies)
 
 
+def test_a_folder_is_no_place_for_a_log(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"-j .* is a folder; name a file"):
+        output.check_output(tmp_path / "run", None, tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link to a file", "link to nothing"])
 def test_what_is_there_already_is_refused_before_the_load(kind: str, tmp_path: Path) -> None:
     there = tmp_path / "there"
