@@ -9,11 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
+
 from framestorm.errors import FramestormError
-from framestorm.plain import visible
-from framestorm.results.jtl_file import open_jtl, whole_rows
+from framestorm.model.units import count
+from framestorm.plain import note, visible
+from framestorm.results.jtl_file import JtlFile, open_jtl, whole_rows
 from framestorm.results.reading import read_run
 from framestorm.run import jmeter
 
@@ -23,6 +27,8 @@ ONE_COLLECTOR = ("-XX:+UseSerialGC",)
 # JMeter keeps every time of a label for its percentiles: 10,000,000 rows (1.4 GB) took 3.2 GB and 1 GiB failed.
 HEAP_PER_BYTE = 2.5
 BESIDE_UP_TO_BYTES = 2**29
+# JMeter's time and memory grow with the square of the labels: 2,000 took 11 s, and 5,000 more than 1 GiB.
+MAX_LABELS = 1000
 # The settings of the dashboard, which JMeter reads only as it makes it. By a class or by templates of its own, the
 # folder of somebody else's run would execute code here.
 _SETTINGS = re.compile(r"jmeter\.reportgenerator\.(?!.*(?:classname|_dir)$)[\w.-]+")
@@ -96,12 +102,15 @@ def dashboard_of(run_dir: Path) -> Iterator[Callable[[], None]]:
 def _whole_rows(samples: Path, scratch: Path) -> Path:
     """Return the samples without an incomplete last row, left by a killed JMeter: the report generator fails on it.
 
-    Those of another form, such as with another delimiter, in the form that it reads.
+    Those of another form, such as with another delimiter, in the form that it reads; and of more labels than it can
+    show, those with fewer samples as one.
     """
     opened = open_jtl(samples)
-    if not isinstance(opened, str) and not opened.is_usual:
-        opened.write(scratch / samples.name)
-        samples = scratch / samples.name
+    if not isinstance(opened, str):
+        fewer = _with_fewer_labels(opened)
+        if fewer is not opened or not opened.is_usual:
+            fewer.write(scratch / samples.name)
+            samples = scratch / samples.name
     n_bytes = whole_rows(samples) if samples.exists() else 0
     with samples.open("rb") if n_bytes else io.BytesIO() as file:
         if len(file.readline()) >= n_bytes:
@@ -114,3 +123,20 @@ def _whole_rows(samples: Path, scratch: Path) -> Path:
             shutil.copyfileobj(file, copy)
             copy.truncate(n_bytes)
     return whole
+
+
+def _with_fewer_labels(jtl: JtlFile) -> JtlFile:
+    """Return the samples with the labels of fewer samples as one if there are too many; else themselves."""
+    of_label = jtl.rows.group_by("label").len().sort(["len", "label"], descending=[True, False])
+    labels = of_label.collect(engine="streaming").get_column("label")
+    if labels.len() <= MAX_LABELS:
+        return jtl
+    shown, n_others = labels.head(MAX_LABELS), labels.len() - MAX_LABELS
+    note(
+        f"JMeter's dashboard has rows for the {count(MAX_LABELS)} most frequent labels, and one for {count(n_others)} "
+        "others together: with all, JMeter would run out of memory. Fewer names, such as without ids, show more"
+    )
+    others = pl.lit(f"{count(n_others)} other labels")
+    is_shown = pl.col("label").is_in(shown.implode(), nulls_equal=True)
+    label = pl.when(is_shown).then("label").otherwise(others).alias("label")
+    return replace(jtl, rows=jtl.rows.with_columns(label))

@@ -39,6 +39,19 @@ def test_a_dashboard_is_made_of_what_a_killed_jmeter_left(tmp_path: Path) -> Non
         assert sum(1 for _ in csv.reader(samples)) == 52  # the raw file stays as it was left
 
 
+def test_a_dashboard_of_many_labels_is_made_with_the_rarest_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JMeter fails on 5,000 labels with the memory that it has here: a label with an id for each sample."""
+    rows = [row(number, 7).replace("frame", f"order {number}") for number in range(20_000)]
+    (tmp_path / "samples.jtl").write_text(HEADER + "".join(rows) + row(20_000, 9) * 2)
+    dashboard.make_dashboard(tmp_path)
+    statistics = json.loads((tmp_path / "jmeter" / "statistics.json").read_text())
+    assert len(statistics) == 1002 and statistics["frame"]["sampleCount"] == 2  # with the total
+    assert statistics["19,001 other labels"]["sampleCount"] == 19_001 and statistics["Total"]["sampleCount"] == 20_002
+    assert "one for 19,001 others together" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("end", ["", "=theirs"])
 def test_the_folder_of_a_run_brings_no_code(end: str, tmp_path: Path) -> None:
     template = tmp_path / f"theirs{end and '='}"
