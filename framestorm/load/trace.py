@@ -19,7 +19,7 @@ MINUTE_S = 60.0
 _COUNT = re.compile(r"[0-9]{1,18}")
 # What arrives at the very same moment is sent one after the other.
 APART_S = 1e-6
-MOST = 10_000_000
+MOST, LONGEST_CELL = 10_000_000, 1 << 17
 
 
 def is_trace(text: str) -> bool:
@@ -54,7 +54,7 @@ def read(path: Path, text: str, speed: float) -> Points:
 
 def _points(path: Path, text: str, speed: float) -> Points:
     try:
-        rows = list(csv.reader(text.splitlines()))
+        rows = _rows(text)
     except csv.Error as error:
         raise UsageError(f"{path}: a line is not of a trace: {error}") from None
     header = [] if _is_time(_cells(text)[0]) else _cells(text)
@@ -93,12 +93,18 @@ def _of_counts(path: Path, counts: Sequence[int], speed: float) -> Points:
     return points
 
 
-def _cells(line: str) -> list[str]:
+def _rows(text: str) -> list[list[str]]:
+    csv.field_size_limit(LONGEST_CELL)  # it is that of the whole process
+    return list(csv.reader(text.splitlines()))
+
+
+def _cells(text: str) -> list[str]:
+    """Return the cells of the first line."""
     try:
-        cells = next(csv.reader(line.splitlines()[:1]), [])
+        rows = _rows(text.partition("\n")[0])
     except csv.Error:
-        cells = []
-    return [cell.strip().lower() for cell in cells] or [""]
+        rows = []
+    return [cell.strip().lower() for row in rows[:1] for cell in row] or [""]
 
 
 def _minutes(header: Sequence[str]) -> list[int]:

@@ -1,5 +1,6 @@
 """Traces of arrivals."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,6 @@ def test_counts_per_minute_are_rates() -> None:
         (f"func,1,2\nf,{'9' * 5000},0\n", "line 2: '9{40}' is no count of minute 1"),
         (f"func,1,2\nf,{10**17},0\n", r"2,147,483,647 arrivals per second; the trace has up to 1\.667e\+15 per second"),
         ("1\n2000003\n", "a load lasts at most 2,000,000 s; .* and lasts 2,000,002 s at"),
-        (f"1\n{'x' * 200_000}\n", "a line is not of a trace"),
     ],
 )
 def test_a_trace_that_is_wrong_is_refused_with_its_line(text: str, why: str) -> None:
@@ -93,3 +93,12 @@ def test_a_file_has_a_trace_or_words(file: Path) -> None:
     of_words = read("requests", words)
     assert of_words is not None
     assert (of_words.total, of_words.words) == (5, "0 to 5 users in 1 s, 5 users for 2 s")
+
+
+def test_a_line_that_is_too_long_is_refused_whatever_limit_other_readers_of_csv_have_set() -> None:
+    before = csv.field_size_limit(1 << 24)
+    try:
+        with pytest.raises(UsageError, match="a line is not of a trace: field larger"):
+            trace.read(Path("trace.csv"), f"1\n{'x' * 200_000}\n", 1.0)
+    finally:
+        csv.field_size_limit(before)
