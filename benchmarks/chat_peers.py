@@ -43,7 +43,7 @@ PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?").save_pretrained(s
 
 
 @dataclass(frozen=True)
-class Load:
+class StreamLoad:
     """What a generator has to do: so many streams at a time, for so long."""
 
     url: str
@@ -63,7 +63,7 @@ class AnswerTimes:
 
 
 @dataclass(frozen=True)
-class Measured:
+class StreamRun:
     """One run of a generator: what it told, what the server saw, and its CPU time."""
 
     told: list[AnswerTimes]
@@ -71,7 +71,7 @@ class Measured:
     cpu_ms: float
 
 
-def aiperf_words(program: Path, load: Load) -> list[str]:
+def aiperf_words(program: Path, load: StreamLoad) -> list[str]:
     vocabulary, inputs = load.folder / "vocabulary", load.folder / "inputs.jsonl"
     subprocess.run([program.parent / "python", "-c", VOCABULARY, vocabulary], check=True, capture_output=True)
     inputs.write_text("".join(json.dumps({"text": text}) + "\n" for text in prompts()))
@@ -84,7 +84,7 @@ def aiperf_words(program: Path, load: Load) -> list[str]:
     return [str(word) for word in [*words, "--artifact-dir", load.folder / "out"]]
 
 
-def read_aiperf(load: Load) -> list[AnswerTimes]:
+def read_aiperf(load: StreamLoad) -> list[AnswerTimes]:
     lines = (load.folder / "out/profile_export.jsonl").read_text().splitlines()
     figures = [record["metrics"] for record in map(json.loads, lines) if not record.get("error")]
     times = []
@@ -94,7 +94,7 @@ def read_aiperf(load: Load) -> list[AnswerTimes]:
     return times
 
 
-def kit_words(load: Load) -> list[str]:
+def kit_words(load: StreamLoad) -> list[str]:
     file = load.folder / "prompts.txt"
     file.write_text("\n".join(prompts()))
     words = [f"-Jurl={load.url}{PATH}", f"-Jmodel={MODEL}", f"-Jprompts=@{file}", "-Jignore_eos=true", "-Jramp_s=0"]
@@ -104,7 +104,7 @@ def kit_words(load: Load) -> list[str]:
     ]
 
 
-def read_kit(load: Load) -> list[AnswerTimes]:
+def read_kit(load: StreamLoad) -> list[AnswerTimes]:
     lines = map(json.loads, (load.folder / "run/journal.jsonl").read_text().splitlines())
     answers = [line for line in lines if line["type"] == "sample" and line["ok"]]
     return [AnswerTimes(*(line[name] for name in ("ttft_ms", "itl_mean_ms", "itl_max_ms"))) for line in answers]
@@ -114,12 +114,12 @@ def prompts() -> list[str]:
     return [f"stream-{number} {'word ' * (PROMPT_WORDS - 1)}".strip() for number in range(5000)]
 
 
-def measure(name: str, command: Callable[[Load], list[str]], read: Callable[[Load], list[AnswerTimes]],
-            load: Load, pace: Pace) -> Measured:  # fmt: skip
+def measure(name: str, command: Callable[[StreamLoad], list[str]], read: Callable[[StreamLoad], list[AnswerTimes]],
+            load: StreamLoad, pace: Pace) -> StreamRun:  # fmt: skip
     """Let a generator do its work, and follow the CPU time of all its processes."""
     log, used = load.folder / "served.json", list[tuple[float, float]]()
     with stream_server(pace, log) as url:
-        load = Load(url, load.streams, load.seconds, load.tokens, load.folder)
+        load = StreamLoad(url, load.streams, load.seconds, load.tokens, load.folder)
         words, output = command(load), load.folder / "output.txt"
         with output.open("wb") as file:
             process = subprocess.Popen(words, stdout=file, stderr=subprocess.STDOUT, cwd=load.folder)
@@ -136,7 +136,7 @@ def measure(name: str, command: Callable[[Load], list[str]], read: Callable[[Loa
     window = [(at_s, cpu_s) for at_s, cpu_s in used if end_s - load.seconds * 2 / 3 <= at_s <= end_s]
     (from_s, before_s), (to_s, after_s) = window[0], window[-1]
     n = sum(from_s <= each.end_ns / 1e9 <= to_s for each in served)
-    return Measured(read(load), served, 1000 * (after_s - before_s) / n)
+    return StreamRun(read(load), served, 1000 * (after_s - before_s) / n)
 
 
 def _follow(top: int, used: list[tuple[float, float]], is_over: threading.Event) -> None:
@@ -164,7 +164,7 @@ def in_flight(served: Sequence[ServedStream]) -> tuple[float, int]:
     return sum_ns / (last_ns - first_ns), most
 
 
-def rows(runs: Sequence[Measured], streams: int) -> dict[str, str]:
+def rows(runs: Sequence[StreamRun], streams: int) -> dict[str, str]:
     """Return the lines of the table for one generator, over its runs."""
     served, told = [each for run in runs for each in run.served], [each for run in runs for each in run.told]
     bodies = [each.request for each in served]
@@ -213,7 +213,7 @@ def main() -> int:
         "Framestorm": (kit_words, read_kit),
     }
     pace = Pace(FIRST_S, GAP_S, asked.tokens)
-    runs: dict[str, list[Measured]] = {name: [] for name in generators}
+    runs: dict[str, list[StreamRun]] = {name: [] for name in generators}
     busy = psutil.cpu_percent(interval=3) / 100
     print(f"the machine before: {busy:.0%} of {psutil.cpu_count()} cores busy, load average {os.getloadavg()[0]:.2f}")
     with tempfile.TemporaryDirectory() as scratch:
@@ -221,7 +221,7 @@ def main() -> int:
             for name, (command, read) in generators.items():
                 folder = Path(scratch) / f"{repetition}-{name}"
                 folder.mkdir()
-                load = Load("", asked.streams, asked.seconds, asked.tokens, folder)
+                load = StreamLoad("", asked.streams, asked.seconds, asked.tokens, folder)
                 runs[name].append(measure(name, command, read, load, pace))
     tables = {name: rows(own, asked.streams) for name, own in runs.items()}
     print(f"\n| | {' | '.join(tables)} |\n|{'---|' * (len(tables) + 1)}")

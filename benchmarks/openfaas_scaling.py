@@ -18,7 +18,7 @@ SENDERS = 4
 UNDER_LOAD_S = 5.0
 
 
-class Load:
+class GatewayCallers:
     """Requests from a few connections until stopped; each with its end, s, and its status."""
 
     def __init__(self, url: str, body: bytes) -> None:
@@ -61,18 +61,18 @@ def one_to_five(name: str) -> float:
 
 
 def lost_while_scaling(name: str, body: bytes) -> tuple[int, int]:
-    load = Load(f"{GATEWAY_URL}/function/{name}", body)
+    callers = GatewayCallers(f"{GATEWAY_URL}/function/{name}", body)
     for count in (5, 1, 5, 2, 1):
         gateway.scale(name, count)
         gateway.wait_for_replicas(name, count)
-    answers = load.stop()
+    answers = callers.stop()
     return sum(status != 200 for _, status in answers), len(answers)
 
 
 def killed_under_load(name: str, body: bytes) -> str:
     gateway.scale(name, 2)
     victim = gateway.wait_for_replicas(name, 2)[0]
-    load = Load(f"{GATEWAY_URL}/function/{name}", body)
+    callers = GatewayCallers(f"{GATEWAY_URL}/function/{name}", body)
     time.sleep(UNDER_LOAD_S / 2)
     killed_s = time.monotonic()
     os.kill(victim["pid"], signal.SIGKILL)
@@ -81,7 +81,7 @@ def killed_under_load(name: str, body: bytes) -> str:
     gateway.wait_for_replicas(name, 2)
     recovered_ms = (time.monotonic() - killed_s) * 1000
     time.sleep(UNDER_LOAD_S / 2)
-    answers = load.stop()
+    answers = callers.stop()
     failed = [(at_s, status) for at_s, status in answers if status != 200]
     last_ms = max(((at_s - killed_s) * 1000 for at_s, _ in failed), default=0.0)
     share = f"{len(failed)} of {len(answers)} requests failed ({len(failed) / len(answers):.3%})"

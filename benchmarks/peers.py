@@ -61,7 +61,7 @@ PROGRAMS = (_SLEEP, _VEGETA, _peer("k6", _VEGETA))
 
 
 @dataclass(frozen=True)
-class Load:
+class RateLoad:
     """What a generator has to do, and a folder of its own for what it writes."""
 
     url: str
@@ -86,13 +86,13 @@ class Seen:
 class Generator:
     """The command of a generator, how its process is recognised, and how its results are read from what it printed."""
 
-    command: Callable[[Load], Sequence[str | Path]]
+    command: Callable[[RateLoad], Sequence[str | Path]]
     is_process: Callable[[list[str]], bool]
-    read: Callable[[Load, str], Seen]
+    read: Callable[[RateLoad, str], Seen]
 
 
 @dataclass(frozen=True)
-class Measured:
+class GeneratorRun:
     """One run of a generator; cpu_us: of a request in the last two thirds of the load."""
 
     seen: Seen
@@ -109,14 +109,14 @@ def _seen(times_ms: Sequence[float], failed: int, first_s: float | None = None) 
     return Seen(*figures, sent=len(times_ms) + failed, failed=failed, first_s=first_s)
 
 
-def _vegeta(load: Load) -> list[str | Path]:
+def _vegeta(load: RateLoad) -> list[str | Path]:
     program, results = parts.binary("vegeta"), load.folder / "results.bin"
     (load.folder / "targets").write_text(f"POST {load.url}\n")
     rate = ["-rate", str(load.rate_per_s), "-duration", f"{load.seconds}s", "-output", results]
     return [program, "attack", "-targets", load.folder / "targets", *rate]
 
 
-def _read_vegeta(load: Load, output: str) -> Seen:
+def _read_vegeta(load: RateLoad, output: str) -> Seen:
     command = [parts.binary("vegeta"), "report", "-type=json", load.folder / "results.bin"]
     report = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     times = (report["latencies"][name] / 1e6 for name in ("50th", "95th", "99th"))
@@ -124,7 +124,7 @@ def _read_vegeta(load: Load, output: str) -> Seen:
     return Seen(*times, sent=report["requests"], failed=report["requests"] - ok)
 
 
-def _k6(load: Load) -> list[str | Path]:
+def _k6(load: RateLoad) -> list[str | Path]:
     script = load.folder / "script.js"
     script.write_text(K6_SCRIPT)
     values = {"RATE": load.rate_per_s, "SECONDS": load.seconds, "ADDRESS": load.url, "OUT": load.folder / "k6.json"}
@@ -132,7 +132,7 @@ def _k6(load: Load) -> list[str | Path]:
     return [parts.binary("k6"), "run", "--quiet", "--no-usage-report", "--address", "", *variables, script]
 
 
-def _read_k6(load: Load, output: str) -> Seen:
+def _read_k6(load: RateLoad, output: str) -> Seen:
     metrics = json.loads((load.folder / "k6.json").read_text())
     times = metrics["http_req_duration"]["values"]
     # Its counter of this rate is of requests that failed.
@@ -140,22 +140,22 @@ def _read_k6(load: Load, output: str) -> Seen:
     return Seen(times["med"], times["p(95)"], times["p(99)"], metrics["http_reqs"]["values"]["count"], failed)
 
 
-def _hey(load: Load) -> list[str | Path]:
+def _hey(load: RateLoad) -> list[str | Path]:
     workers = ["-c", str(HEY_WORKERS), "-q", f"{load.rate_per_s / HEY_WORKERS:g}"]
     return ["hey", "-z", f"{load.seconds}s", *workers, "-m", "POST", "-o", "csv", load.url]
 
 
-def _read_hey(load: Load, output: str) -> Seen:
+def _read_hey(load: RateLoad, output: str) -> Seen:
     rows = list(csv.DictReader(output.splitlines()))
     times_ms = [float(row["response-time"]) * 1000 for row in rows if row["status-code"].startswith("2")]
     return _seen(times_ms, len(rows) - len(times_ms))
 
 
-def _assignments(load: Load) -> list[str]:
+def _assignments(load: RateLoad) -> list[str]:
     return [f"-Jurl={load.url}", f"-Jrate_per_s={load.rate_per_s}", f"-Jhold_s={load.seconds}"]
 
 
-def _plain_jmeter(load: Load) -> list[str | Path]:
+def _plain_jmeter(load: RateLoad) -> list[str | Path]:
     java = [paths.JAVA_HOME / "bin" / "java", "-server", "-Xms1g", "-Xmx1g", "-Djava.awt.headless=true"]
     opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in jmeter.BASE_PACKAGES]
     files = ["-l", load.folder / "samples.jtl", "-j", load.folder / "jmeter.log", f"-Jstop={load.folder}/stop"]
@@ -163,11 +163,11 @@ def _plain_jmeter(load: Load) -> list[str | Path]:
     return [*java, *opens, *plan, "-Jframestorm.warm_up=false"]
 
 
-def _kit(load: Load) -> list[str | Path]:
+def _kit(load: RateLoad) -> list[str | Path]:
     return [paths.ROOT / "run.sh", "-t", PLAN, *_assignments(load), "-o", load.folder / "run"]
 
 
-def _read_jmeter(load: Load, output: str) -> Seen:
+def _read_jmeter(load: RateLoad, output: str) -> Seen:
     with next(load.folder.rglob("samples.jtl")).open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["label"] == "request"]
     right = [row for row in rows if row["success"] == "true"]
@@ -205,7 +205,7 @@ def function(service_s: float) -> Iterator[str]:
             server.terminate()
 
 
-def measure(generator: Generator, load: Load) -> Measured:
+def measure(generator: Generator, load: RateLoad) -> GeneratorRun:
     """Let a generator do its work, and follow its CPU time meanwhile."""
     used: list[tuple[float, float]] = []  # epoch s, CPU s of the process that makes the load
     started_s = time.time()
@@ -227,7 +227,7 @@ def measure(generator: Generator, load: Load) -> Measured:
     window = [(at_s, cpu_s) for at_s, cpu_s in used if end_s - load.seconds * 2 / 3 <= at_s <= end_s]
     (first_s, first_cpu_s), (last_s, last_cpu_s) = window[0], window[-1]
     requests = seen.sent / load.seconds * (last_s - first_s)
-    return Measured(seen, (last_cpu_s - first_cpu_s) / requests * 1e6, wall_s - load.seconds)
+    return GeneratorRun(seen, (last_cpu_s - first_cpu_s) / requests * 1e6, wall_s - load.seconds)
 
 
 def _follow(
@@ -245,12 +245,12 @@ def _follow(
                 used.append((time.time(), times.user + times.system))
 
 
-def median_of(runs: Sequence[Measured], figure: Callable[[Measured], float]) -> float:
+def median_of(runs: Sequence[GeneratorRun], figure: Callable[[GeneratorRun], float]) -> float:
     """The median of a figure over the repetitions."""
     return statistics.median(figure(run) for run in runs)
 
 
-FIGURES: dict[str, Callable[[Measured], float]] = {
+FIGURES: dict[str, Callable[[GeneratorRun], float]] = {
     "CPU a request, us": lambda run: run.cpu_us,
     "p50, ms": lambda run: run.seen.p50_ms,
     "p95, ms": lambda run: run.seen.p95_ms,
@@ -259,7 +259,7 @@ FIGURES: dict[str, Callable[[Measured], float]] = {
 }
 
 
-def show(case: str, due: int, runs: dict[str, list[Measured]]) -> None:
+def show(case: str, due: int, runs: dict[str, list[GeneratorRun]]) -> None:
     """Print the medians of a case, with their ratios to vegeta's and k6's."""
     print(f"\n{case}: medians (times those of vegeta, of k6)\n")
     print(f"| generator | {' | '.join(FIGURES)} | sent of due | failed |\n|{'---|' * (len(FIGURES) + 3)}")
@@ -275,7 +275,7 @@ def show(case: str, due: int, runs: dict[str, list[Measured]]) -> None:
         print(f"| {name} | {' | '.join(cells)} | {sent} of {due * len(own)} | {failed} |", flush=True)
 
 
-def misses(service_s: float, rate_per_s: int, due: int, runs: dict[str, list[Measured]]) -> list[str]:
+def misses(service_s: float, rate_per_s: int, due: int, runs: dict[str, list[GeneratorRun]]) -> list[str]:
     """The targets that Framestorm missed in one case, a sentence each."""
     own, vegeta, k6 = ({title: median_of(runs[name], FIGURES[title]) for title in FIGURES} for name in
                        ("Framestorm", "vegeta", "k6"))  # fmt: skip
@@ -312,14 +312,14 @@ def main() -> int:
     missed = []
     with tempfile.TemporaryDirectory() as scratch:
         for service_s, rate_per_s in CASES:
-            runs: dict[str, list[Measured]] = {name: [] for name in present}
+            runs: dict[str, list[GeneratorRun]] = {name: [] for name in present}
             for repetition in range(asked.repetitions):
                 for name, generator in present.items():
                     folder = Path(scratch) / f"{service_s}-{rate_per_s}-{repetition}-{name.replace(' ', '-')}"
                     folder.mkdir()
                     # A function of its own for each: none finds one that another has warmed.
                     with function(service_s) as url:
-                        runs[name].append(measure(generator, Load(url, rate_per_s, asked.seconds, folder)))
+                        runs[name].append(measure(generator, RateLoad(url, rate_per_s, asked.seconds, folder)))
             case, due = f"{rate_per_s}/s at {service_s * 1000:g} ms", rate_per_s * asked.seconds
             show(case, due, runs)
             missed += [f"{case}: {each}" for each in misses(service_s, rate_per_s, due, runs)]

@@ -155,7 +155,7 @@ class CallbackReceiver:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class CallbackHandler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"  # keeps connections alive
 
             def do_POST(self) -> None:
@@ -192,7 +192,7 @@ class CallbackReceiver:
             def log_message(self, format: str, *args: object) -> None:
                 return
 
-        return Handler
+        return CallbackHandler
 
 
 def main(argv: Sequence[str] | None = None) -> int:

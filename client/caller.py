@@ -29,7 +29,7 @@ class Response(NamedTuple):
     cause: str | None
 
 
-class _TlsConnection(http.client.HTTPSConnection):
+class _SniConnection(http.client.HTTPSConnection):
     """A connection whose handshake has a name of its own, for which the certificate has to be."""
 
     def __init__(self, server_name: str, host: str, port: int | None, *, timeout: float, context: ssl.SSLContext):
@@ -62,7 +62,7 @@ class Caller:
         if parts.scheme == "https":
             context = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
             name = server_name(headers) or host.partition("%")[0]
-            self._connection = _TlsConnection(name, host, parts.port, timeout=within_s, context=context)
+            self._connection = _SniConnection(name, host, parts.port, timeout=within_s, context=context)
         else:
             self._connection = http.client.HTTPConnection(host, parts.port, timeout=within_s)
         self._connection.response_class = FinalResponse

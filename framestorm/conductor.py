@@ -56,7 +56,7 @@ END_AFTER_S = 13.0
 ROOM_FOR_THE_END_BYTES = 32 << 20
 
 
-class Interrupts:
+class StopSignals:
     """Counts stop signals: the first stops the run gently, the second at once."""
 
     def __init__(self) -> None:
@@ -82,8 +82,8 @@ class Interrupts:
             )
 
 
-def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePage | None" = None) -> Path:
-    """Make one run; signals that ask to stop are counted by `interrupts`, for a caller with more to do than this run.
+def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "LivePage | None" = None) -> Path:
+    """Make one run; signals that ask to stop are counted by `stop_signals`, for a caller with more to do than this run.
 
     page: shows the run while it goes on.
 
@@ -95,9 +95,9 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
         FramestormError: the run could not start; nothing of it is left.
     """
     prepared, hosts = _prepare(options)
-    interrupts = interrupts or Interrupts()
+    stop_signals = stop_signals or StopSignals()
     with ExitStack() as stack:
-        stack.enter_context(interrupts.caught())  # before there is a folder that they could leave behind
+        stack.enter_context(stop_signals.caught())  # before there is a folder that they could leave behind
         while not _made(prepared.run_dir):
             if options.output.run_dir is not None:
                 raise UsageError(f"{prepared.run_dir} was made by another run; choose another folder with -o")
@@ -113,8 +113,8 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
                 prepared.platform.calibrate(no_op, run_dir)
             stack.enter_context(prepared.platform.watching())
             load.start()
-            if interrupts.count:
-                raise FramestormError(f"stopped by {interrupts.name} before the run began; nothing is left of it")
+            if stop_signals.count:
+                raise FramestormError(f"stopped by {stop_signals.name} before the run began; nothing is left of it")
         except BaseException:
             load.close()
             shutil.rmtree(run_dir)
@@ -134,7 +134,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
         sinks = [*services, *([page] if page is not None else [])]
         view = LiveView(run_dir, plan.has_journal, plan.label, sinks)
         with in_background(view.watch):
-            reason, stopping_ms, decision = _watch(load, run_dir, interrupts, view)
+            reason, stopping_ms, decision = _watch(load, run_dir, stop_signals, view)
         reasons = [reason, *load.collect()]
         if sinks:
             view.read()  # what came last, also from slaves
@@ -145,7 +145,7 @@ def run(options: RunOptions, interrupts: Interrupts | None = None, page: "LivePa
             shutil.rmtree(run_dir)
             raise UsageError(refusal)
         status = load.exit_status()
-        is_interrupted = interrupts.count > 0 and decision is None
+        is_interrupted = stop_signals.count > 0 and decision is None
         if not is_interrupted and not any(reasons) and status != 0:
             reasons.append(f"JMeter {_how_ended(status)}{jmeter.failure(run_dir)}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)
@@ -325,7 +325,7 @@ def _begun(prepared: Prepared, output: Output) -> Record:
 
 
 def _watch(
-    load: Fleet | LocalLoad, run_dir: Path, interrupts: Interrupts, view: LiveView
+    load: Fleet | LocalLoad, run_dir: Path, stop_signals: StopSignals, view: LiveView
 ) -> tuple[str | None, float | None, Decision | None]:
     """Wait for JMeter to end; stop it if asked to, by a stop rule, or if something that the run needs is lost.
 
@@ -341,7 +341,7 @@ def _watch(
         view.losses = load.losses()
         trouble = load.trouble() or _disk_trouble(run_dir)
         if reason is None and decision is None:
-            reason = f"{interrupts.name} was received" if interrupts.count else trouble
+            reason = f"{stop_signals.name} was received" if stop_signals.count else trouble
             decision = view.decision if reason is None else None
             if reason is None and decision is None:
                 continue
@@ -353,7 +353,7 @@ def _watch(
         waited_s = time.monotonic() - stopping_since_s
         is_decided = decision is not None and decision.option == STOP_IF
         interrupt_after_s = INTERRUPT_DECIDED_AFTER_S if is_decided else INTERRUPT_AFTER_S
-        if interrupts.count > 1 or waited_s > END_AFTER_S:
+        if stop_signals.count > 1 or waited_s > END_AFTER_S:
             load.stop()
         elif waited_s > interrupt_after_s and not interrupted:
             load.interrupt()

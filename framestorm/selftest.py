@@ -65,7 +65,7 @@ def recording() -> Iterator[tuple[str, Recorder]]:
     """Serve on a free port of this machine's loopback during the block; gives the URL, and what was seen."""
     recorder = Recorder()
 
-    class Handler(BaseHTTPRequestHandler):
+    class RecordingHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
         wbufsize = -1  # an answer is one packet
@@ -82,7 +82,7 @@ def recording() -> Iterator[tuple[str, Recorder]]:
         def log_message(self, *_: object) -> None:
             """Write no log of requests."""
 
-    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    server = ThreadingHTTPServer((LOOPBACK, 0), RecordingHandler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -15,7 +15,7 @@ from framestorm.audit import page
 from framestorm.audit.answers import causes_of, pairs_of, read_answers, texts_of
 from framestorm.audit.inputs import LEAST, Inputs
 from framestorm.audit.repeats import repeated_order
-from framestorm.conductor import Interrupts
+from framestorm.conductor import StopSignals
 from framestorm.errors import FramestormError, UsageError
 from framestorm.judge.accuracy import judge_accuracy, judge_sameness
 from framestorm.judge.caching import judge_caching
@@ -117,17 +117,17 @@ def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> i
     )
     folder.mkdir(parents=True)
     files.write(folder / FILE, record, indent=1)
-    interrupts = Interrupts()
+    stop_signals = StopSignals()
     n = len(inputs.numbers)
-    with interrupts.caught():
+    with stop_signals.caught():
         for name, of_run, users in ((ALONE, order, 1), (LOAD, range(n), own.load_users)):
             times = "twice by one user" if users == 1 else f"once by {users} users together"
             note(f"{count(n)} inputs are sent {times}, until all were or -Jhold_s is over …")
             data = {inputs.name: inputs.write(of_run, folder, f"inputs-{name}")}
-            _run(_options(run, plan, data, users, folder / name), folder / name, len(of_run), interrupts)
-            if interrupts.count:
+            _run(_options(run, plan, data, users, folder / name), folder / name, len(of_run), stop_signals)
+            if stop_signals.count:
                 break
-    ended = replace(record, state="stopped" if interrupts.count else "complete", ended_ms=now_ms())
+    ended = replace(record, state="stopped" if stop_signals.count else "complete", ended_ms=now_ms())
     files.write(folder / FILE, ended, indent=1)
     return show(folder)
 
@@ -178,13 +178,13 @@ def _options(run: RunOptions, plan: Plan, data: dict[str, str], users: int, run_
     return replace(run, what=replace(run.what, given=given), output=replace(run.output, run_dir=run_dir))
 
 
-def _run(options: RunOptions, run_dir: Path, requests: int, interrupts: Interrupts) -> None:
+def _run(options: RunOptions, run_dir: Path, requests: int, stop_signals: StopSignals) -> None:
     """Make a run that ends once so many requests were answered."""
     with in_background(partial(_stop_after, run_dir, requests)):
-        conductor.run(options, interrupts)
+        conductor.run(options, stop_signals)
     build(run_dir)
     state = files.read(run_dir / "run.json", Record)
-    if not interrupts.count and state.state != "complete":
+    if not stop_signals.count and state.state != "complete":
         raise FramestormError(f"the run {run_dir.name} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from framestorm import conductor, paths
-from framestorm.conductor import Interrupts
+from framestorm.conductor import StopSignals
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import page
 from framestorm.find.objectives import criterion_of, decided_of, needed_samples, probe_of, rung_of
@@ -253,11 +253,11 @@ class _Loop:
     ) -> None:
         self._run, self._folder, self._record, self._lengths, self._drain_s = run, folder, record, lengths, drain_s
         self._setting, self._live_page = setting, live_page
-        self._interrupts = Interrupts()
+        self._stop_signals = StopSignals()
 
     def go(self) -> int:
-        with self._interrupts.caught():
-            while (load := self._search().next_load()) is not None and not self._interrupts.count:
+        with self._stop_signals.caught():
+            while (load := self._search().next_load()) is not None and not self._stop_signals.count:
                 if len(self._record.probes) >= MOST_PROBES:
                     raise FramestormError(
                         f"after {MOST_PROBES} probes there is no answer: results differ too much from probe to probe; "
@@ -293,7 +293,7 @@ class _Loop:
         """Let the function finish what the last probe left, so that the next one finds it idle."""
         left_s = (last.in_flight or 0) / last.answered_per_s if not last.passed and last.answered_per_s else 0.0
         until_s = time.monotonic() + min(LONGEST_DRAIN_S, self._drain_s + left_s)
-        while (rest_s := until_s - time.monotonic()) > 0 and not self._interrupts.count:
+        while (rest_s := until_s - time.monotonic()) > 0 and not self._stop_signals.count:
             time.sleep(min(0.2, rest_s))
 
     def _probe(self, load: float) -> Probe | None:
@@ -311,14 +311,14 @@ class _Loop:
         try:
             if self._setting is not None:
                 options = replace(options, what=replace(options.what, platform=self._setting.bring_to(load)))
-            conductor.run(options, self._interrupts, self._live_page)
+            conductor.run(options, self._stop_signals, self._live_page)
         except FramestormError:
-            if self._interrupts.count:
+            if self._stop_signals.count:
                 return None
             raise
         build(run_dir)
         state = files.read(run_dir / "run.json", Record)
-        if self._interrupts.count:
+        if self._stop_signals.count:
             return None
         if state.state == "decided":
             return decided_of(run_dir, load, length_s)

@@ -42,10 +42,10 @@ def read_schedule(text: str) -> list[Step]:
     if re.fullmatch(r"[+-]?\d+", text) and abs(float(text)) <= MOST:
         # So many in a second, then an hour for their answers, as JMeter takes a number.
         return [Step(1.0, float(text), float(text)), Step(3600.0, 0.0, 0.0)]
-    return list(_Parser(text).steps())
+    return list(_ScheduleParser(text).steps())
 
 
-class _Parser:
+class _ScheduleParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens: list[str] = []

@@ -321,7 +321,7 @@ def _run(where: StudyFolder, options: argparse.Namespace, budget_min: float | No
     ended = build(where.path)
     if where.record.state != COMPLETE:
         print(f"resume by: ./run.sh study {paths.shown(where.path)} --resume")
-    return ended._replace(is_stopped=engine.interrupts.count > 0)
+    return ended._replace(is_stopped=engine.stop_signals.count > 0)
 
 
 def rebuild(study_dir: Path) -> Ended:

@@ -47,7 +47,7 @@ class Engine:
         self._record = where.record
         self._study = where.record.definition
         self._budget_min = budget_min
-        self.interrupts = conductor.Interrupts()
+        self.stop_signals = conductor.StopSignals()
         self._overheads_s: list[float] = []
         self._began_s = time.monotonic()
         self._failures: list[str] = []
@@ -64,7 +64,7 @@ class Engine:
         for moved in self._folder.set_aside():
             self._say(f"{paths.shown(moved)}: left by a crash; its run is made again")
         # A kill leaves "running"; so does an error that does not come from a run.
-        with self.interrupts.caught():
+        with self.stop_signals.caught():
             for line in self._folder.lines().values():
                 if line.state == COMPLETE and (why := self._figures(line.run)[1]):
                     self._say(f"{line.run}: {why}; the run is made again")
@@ -128,7 +128,7 @@ class Engine:
         reason: str | None = None
         try:
             options = self._options(platforms, point, repetition, run_dir)
-            if self.interrupts.count:
+            if self.stop_signals.count:
                 return
             run_began_s = time.monotonic()
             try:
@@ -136,7 +136,7 @@ class Engine:
             finally:
                 run_s = time.monotonic() - run_began_s
         except FramestormError as error:
-            if self.interrupts.count and not run_dir.exists():
+            if self.stop_signals.count and not run_dir.exists():
                 return
             # Names and values were checked before: if the first run is refused now, all others would be too.
             if isinstance(error, UsageError) and not self._folder.lines():
@@ -194,7 +194,7 @@ class Engine:
 
     def _run(self, options: RunOptions) -> str | None:
         """Do the run and make its report; returns why it does not count, or None if it does."""
-        run_dir = conductor.run(options, self.interrupts, self._live_page)
+        run_dir = conductor.run(options, self.stop_signals, self._live_page)
         try:
             dashboard.make_dashboard(run_dir)
         except FramestormError as error:
@@ -226,8 +226,8 @@ class Engine:
 
     def _stopped(self) -> str | None:
         """Return why no further runs are done; None if there is no reason to stop."""
-        if self.interrupts.count:
-            return f"stopped by {self.interrupts.name}"
+        if self.stop_signals.count:
+            return f"stopped by {self.stop_signals.name}"
         same = self._failures[-SAME_FAILURES:]
         if len(same) == SAME_FAILURES and len(set(same)) == 1 and self._is_budget_used():
             return f"stopped: the budget is used up, and {len(self._failures)} runs in a row failed: {same[0]}"

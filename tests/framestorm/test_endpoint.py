@@ -34,7 +34,7 @@ def shaking_hands(certificate: Path) -> Iterator[tuple[int, list[bytes]]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
-    class Handler(BaseRequestHandler):
+    class HandshakeHandler(BaseRequestHandler):
         def handle(self) -> None:
             if self.request.recv(1, socket.MSG_PEEK) == b"C":
                 asked.append(self.request.recv(4096))
@@ -43,7 +43,7 @@ def shaking_hands(certificate: Path) -> Iterator[tuple[int, list[bytes]]]:
             with contextlib.suppress(OSError), context.wrap_socket(self.request, server_side=True) as connection:
                 connection.recv(1)
 
-    with in_thread(ThreadingTCPServer(("127.0.0.1", 0), Handler)) as server:
+    with in_thread(ThreadingTCPServer(("127.0.0.1", 0), HandshakeHandler)) as server:
         yield server.server_address[1], asked
 
 

@@ -49,7 +49,7 @@ def asked(cluster: Cluster, item: dict[str, Any]) -> Iterator[None]:
 def refusing(cluster: Cluster, group: str, resource: str, reason: str, folder: Path) -> Iterator[None]:
     """Refuse all objects of one kind."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class RefusingHandler(BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             pass
 
@@ -63,7 +63,7 @@ def refusing(cluster: Cluster, group: str, resource: str, reason: str, folder: P
             self.end_headers()
             self.wfile.write(body)
 
-    server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    server = ThreadingHTTPServer((LOOPBACK, 0), RefusingHandler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(make_certificate(folder, f"IP:{LOOPBACK}"))
     server.socket = context.wrap_socket(server.socket, server_side=True)

@@ -25,7 +25,7 @@ def serving(
     answered = set[bytes]()
     working: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class LabellingHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
@@ -45,7 +45,7 @@ def serving(
         def log_message(self, *_: object) -> None:
             pass
 
-    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), LabellingHandler)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
 
 

@@ -20,7 +20,7 @@ ONE_S = 0.1  # of one request, and no two at the same time: 10/s
 def one_at_a_time() -> Iterator[str]:
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
+    class OneAtATimeHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -33,7 +33,7 @@ def one_at_a_time() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
+    with in_thread(ThreadingHTTPServer(("127.0.0.1", 0), OneAtATimeHandler)) as server:
         yield f"http://127.0.0.1:{server.server_port}/"
 
 

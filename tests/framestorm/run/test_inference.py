@@ -24,7 +24,7 @@ def serve() -> Iterator[Serve]:
     """A server that says this of its model; returns its address, and keeps the headers of the request."""
 
     def start(said: Any, status: int = 200, seen: dict[str, str] | None = None, location: str = "") -> str:
-        class Handler(BaseHTTPRequestHandler):
+        class MetadataHandler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 (seen if seen is not None else {}).update({"path": self.path, **self.headers})
                 self.send_response(status)
@@ -36,7 +36,7 @@ def serve() -> Iterator[Serve]:
             def log_message(self, *_: object) -> None:
                 pass
 
-        server = servers.enter_context(in_thread(ThreadingHTTPServer(("127.0.0.1", 0), Handler)))
+        server = servers.enter_context(in_thread(ThreadingHTTPServer(("127.0.0.1", 0), MetadataHandler)))
         return f"http://127.0.0.1:{server.server_port}"
 
     with ExitStack() as servers:
