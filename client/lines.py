@@ -5,6 +5,7 @@ There is one line at its start (in the journal only), one for each sample as sam
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 STDOUT = 1
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+# What a terminal would obey and XML does not have, which a server may send in a message.
+_CONTROL = re.compile(r" *[\x00-\x1f\x7f-\x9f]+ *")
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
 
 
@@ -97,7 +100,7 @@ class Account:
     ) -> None:
         """Write a sample's line; `figures` are its further measurements."""
         self._samples += 1
-        cause = cause and _whole(cause)
+        cause = cause and _whole(_CONTROL.sub(" ", cause))
         if cause is not None:
             self._causes[cause] = self._causes.get(cause, 0) + 1
         line = {

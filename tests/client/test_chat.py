@@ -90,6 +90,7 @@ ANSWERS = {
     "deep": events(sse('{"choices": [{"delta": {"content": ' + "[" * 500 + "]" * 500 + "}}]}", DONE)),
     "garbage": Answer(raw=b"how do you do\r\n\r\n"),
     "half-a-character": Answer(404, body=b'{"error": "no model \\ud83d"}'),
+    "control-characters": Answer(404, body=b'{"error": "no \\u0000 model\\u001b[31m"}'),
     "no-gzip-404": Answer(404, body=b"no model", headers=(coding("gzip"),)),
     "ollama-chat": Answer(
         content_type=LINES,
@@ -198,6 +199,7 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("deep", "no-tokens"),
         ("garbage", "not-http"),
         ("half-a-character", "status-404: no model ?"),
+        ("control-characters", "status-404: no model [31m"),
         ("no-gzip-404", "status-404"),
         ("error-in-place", "error-event: no such model"),
         ("page", "no-stream: text/html"),
