@@ -13,9 +13,9 @@ from typing import Any
 
 STDOUT = 1
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-# What a terminal would obey and XML does not have, which a server may send in a message.
-_CONTROL = re.compile(r" *[\x00-\x1f\x7f-\x9f]+ *")
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
+# Controls, halves of characters, and what XML leaves out.
+_ILLEGIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class LineError(Exception):
@@ -100,7 +100,7 @@ class Account:
     ) -> None:
         """Write a sample's line; `figures` are its further measurements."""
         self._samples += 1
-        cause = cause and _whole(_CONTROL.sub(" ", cause))
+        cause = cause and _legible(cause)
         if cause is not None:
             self._causes[cause] = self._causes.get(cause, 0) + 1
         line = {
@@ -148,13 +148,13 @@ class Account:
 
 def _kept(value: float | str | bool | None) -> float | str | bool | None:
     if isinstance(value, str):
-        return _whole(value[:MAX_TEXT_CHARACTERS])
+        return _legible(value[:MAX_TEXT_CHARACTERS])
     return rounded(value) if isinstance(value, float) else value
 
 
-def _whole(text: str) -> str:
-    """Return a text without halves of characters, which a server can write in JSON and nobody can read in a file."""
-    return text.encode(errors="replace").decode()
+def _legible(text: str) -> str:
+    """Return a text without what a server can write in JSON, and neither a file in XML nor a terminal can have."""
+    return _ILLEGIBLE.sub("?", text)
 
 
 def rounded(value: float) -> float:

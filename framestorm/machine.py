@@ -134,12 +134,14 @@ def request(
 
     with requests.Session() as session:
         session.trust_env = False
+        if not follows_redirects:  # or else requests reads where an answer leads even so, which may be no address
+            session.get_redirect_target = lambda _: None  # type: ignore[method-assign, assignment]
         try:
             return session.request(
                 method, url, json=content, auth=auth, headers=headers, timeout=timeout_s,
                 allow_redirects=follows_redirects,
             )  # fmt: skip
-        except requests.RequestException as error:
+        except (requests.RequestException, ValueError) as error:  # the latter for odd addresses of redirects
             raise FramestormError(f"{method} {url}: {error}") from None
 
 

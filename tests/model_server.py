@@ -106,6 +106,7 @@ REFUSALS = {
     "not-ready": (grpc.StatusCode.UNAVAILABLE, "model not-ready is\nnot ready"),
     "picky": (grpc.StatusCode.INVALID_ARGUMENT, "expected 4 features"),
     "late": (grpc.StatusCode.DEADLINE_EXCEEDED, "the queue is full"),
+    "colourful": (grpc.StatusCode.INTERNAL, "\0 is \x1b[31mred\x1b[0m"),
     "failing": (grpc.StatusCode.UNKNOWN, "x" * 1000),
 }
 

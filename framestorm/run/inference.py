@@ -12,7 +12,6 @@ import shlex
 import struct
 from collections.abc import Sequence
 from typing import Annotated, Any
-from urllib.parse import urljoin
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -121,8 +120,10 @@ def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:
     # A redirect may lead to another host, which must not get the headers; and requests for inferences would follow it.
     answer = request("GET", model, headers=dict(headers_of("\n".join(headers))), follows_redirects=False)
     if answer.is_redirect:
-        place = urljoin(model, answer.headers["Location"])
-        raise FramestormError(f"GET {model}: status {answer.status_code}, a redirect to {place}: give that address")
+        raise FramestormError(
+            f"GET {model}: status {answer.status_code} and Location {answer.headers['Location']!r}, a redirect: give "
+            "the address of the model itself"
+        )
     why = ""
     try:
         if answer.status_code == 200:

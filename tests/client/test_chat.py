@@ -90,7 +90,11 @@ ANSWERS = {
     "deep": events(sse('{"choices": [{"delta": {"content": ' + "[" * 500 + "]" * 500 + "}}]}", DONE)),
     "garbage": Answer(raw=b"how do you do\r\n\r\n"),
     "half-a-character": Answer(404, body=b'{"error": "no model \\ud83d"}'),
-    "control-characters": Answer(404, body=b'{"error": "no \\u0000 model\\u001b[31m"}'),
+    "controls": events(
+        sse({"error": {"message": "\0 is \x1b[31mred\x1b[0m \x9f\x7f\ufffe and\u2028so on"}}).replace(
+            b"so on", rb"\ud800 so on"
+        )
+    ),
     "no-gzip-404": Answer(404, body=b"no model", headers=(coding("gzip"),)),
     "ollama-chat": Answer(
         content_type=LINES,
@@ -199,7 +203,7 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("deep", "no-tokens"),
         ("garbage", "not-http"),
         ("half-a-character", "status-404: no model ?"),
-        ("control-characters", "status-404: no model [31m"),
+        ("controls", "error-event: ? is ?[31mred?[0m ??? and ? so on"),
         ("no-gzip-404", "status-404"),
         ("error-in-place", "error-event: no such model"),
         ("page", "no-stream: text/html"),

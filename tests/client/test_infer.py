@@ -106,6 +106,7 @@ def test_inputs_need_no_metadata(models: ModelServer) -> None:
         ("not-ready", [], "grpc-unavailable: model not-ready is not ready"),
         ("picky", [], "grpc-invalid-argument: expected 4 features"),
         ("late", [], "grpc-deadline-exceeded: the queue is full"),
+        ("colourful", [], "grpc-internal: ? is ?[31mred?[0m"),
         ("failing", [], f"grpc-unknown: {'x' * 120}"),
         ("silent", ["--timeout-s", "0.3"], "timeout"),
     ],

@@ -26,6 +26,12 @@ def test_what_does_not_answer_is_named() -> None:
         machine.request("GET", "http://127.0.0.1:1/")
 
 
+def test_a_redirect_to_what_is_no_address_is_told() -> None:
+    answer = {"status": 302, "body": b"", "headers": (("Location", "http://[::1"),)}
+    with serving(answer) as part, pytest.raises(FramestormError, match="Invalid IPv6 URL"):
+        machine.request("GET", part.url)
+
+
 def test_work_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a limit the end of the block waits for ever."""
     monkeypatch.setattr(machine, "END_WITHIN_S", 0.05)

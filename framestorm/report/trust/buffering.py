@@ -51,5 +51,5 @@ def kept_back(summary: Summary, samples: pl.LazyFrame) -> list[str]:
         f"The answers came in large parts: in {percent(n_kept / n)} of {count(n)} answers of {LEAST_PIECES} pieces or "
         f"more, the first piece came together with others, {count(round(first_pieces))} at a time (median), where a "
         "model sends it alone. Something between the client and the model collects the stream, such as a gateway, a "
-        f"proxy or a content filter. {_ADVICE}"
+        f"proxy or a content filter, or the function itself sends its answer in parts. {_ADVICE}"
     ]

@@ -86,6 +86,7 @@ def test_the_warning_of_parts_says_how_large_they_were(fake_run: Any) -> None:
     )
     shown = sentence.replace("\u00a0", " ")
     assert "in 75.0 % of 8 answers of 10 pieces or more" in shown and "together with others, 40 at a time" in shown
+    assert "or the function itself" in shown
 
 
 def test_where_a_machine_was_saturated_nobody_can_tell(fake_run: Any) -> None:
