@@ -38,6 +38,10 @@ class Receiver(Protocol):
 
     stall_s: float
 
+    @property
+    def whole_ns(self) -> int | None:
+        """When the last that belongs to the answer arrived (time.perf_counter_ns); None if more has to come."""
+
     def begin(self, status: int, headers: Mapping[str, str]) -> bool:
         """Return whether to take the answer that begins like this; any other is read as a whole."""
 
@@ -128,7 +132,7 @@ class Sender:
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except _OverdueError:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            ended_ns = time.perf_counter_ns()
+            ended_ns, exchange.is_left = time.perf_counter_ns(), True
             cause = "stalled" if exchange.is_received and ended_ns < exchange.due_ns else "timeout"
         except urllib3.exceptions.DecodeError:
             # An error whose text cannot be read stays that error.
@@ -136,6 +140,8 @@ class Sender:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last by a chunk of -1 bytes
             ended_ns, cause = time.perf_counter_ns(), _cause(error)
         self._request.body = None
+        if exchange.is_left and receiver is not None and receiver.whole_ns is not None:
+            ended_ns, cause = receiver.whole_ns, None
         if cause in {"connect", "connect-timeout"}:
             exchange.sent_bytes = 0
         return Reply(
@@ -182,6 +188,7 @@ class Sender:
             exchange.is_received = True
             exchange.received_bytes += len(data)
             if not receiver.take(data, timed.arrived_ns):
+                exchange.is_left = True
                 return
             wait_s = min(receiver.stall_s, (exchange.due_ns - time.perf_counter_ns()) / 1e9)
             signal.setitimer(signal.ITIMER_REAL, max(wait_s, _SOON_S), _ALARM_AGAIN_S)
@@ -200,6 +207,7 @@ class _Exchange:
         self.receiver = receiver
         self.due_ns = 0
         self.is_received = False  # some of the answer, by the receiver
+        self.is_left = False  # before the end of the answer, as HTTP has it
         self.sent_bytes = sent_bytes
         self.received_bytes = 0
         self.status: int | None = None

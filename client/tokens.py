@@ -22,9 +22,15 @@ _CONTENT = ("content", "text", "response", "refusal")
 _FURTHER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 # What such a field has where it is not a text: parts of a content, or calls of tools by their names and arguments.
 _PARTS = ("text", "refusal", "thinking", "function", "custom", "name", "arguments", "input")
+# Where errors in JSON have their message: OpenAI's form, that of FastAPI, and lists of them.
+_MESSAGES = ("error", "message", "detail", "msg")
+_MOST_NESTED = 5
 # Pieces so near to the first one came together with it: no model makes tokens that fast.
 _TOGETHER_NS = 1_000_000
+# A server may leave the connection open after the end; this is time enough to close it, or to end the answer.
+_CLOSED_WITHIN_NS = 200_000_000
 _DETAIL_CHARACTERS = 100
+_MOST_TOKENS = 2**53  # more are no whole number to all who read JSON
 
 
 class Tokens:
@@ -33,11 +39,13 @@ class Tokens:
     def __init__(self, stall_s: float) -> None:
         self.stall_s = stall_s
         self.cause: str | None = None
-        self.texts: list[str] = []  # of the content, without reasoning and calls
+        self.texts: list[str] = []  # of the content of the first choice, without reasoning and calls
         self._arrived_ns: list[int] = []  # of each piece with something that the model wrote
         self._counts: dict[str, int] = {}
         self._parser: StreamParser | None = None
-        self._is_done = False
+        self._done_ns: int | None = None  # when its end arrived
+        self._first_form = ""  # of the first piece: its type, or the names of its fields
+        self._is_known = False  # the form of a piece
 
     def begin(self, status: int, headers: Mapping[str, str]) -> bool:
         media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -56,22 +64,32 @@ class Tokens:
     def take(self, data: bytes, at_ns: int) -> bool:
         assert self._parser is not None  # noqa: S101 (begin has returned True)
         try:
-            return self._read(self._parser.feed(data, at_ns))
+            may_go_on = self._read(self._parser.feed(data, at_ns))
         except PieceTooLargeError:
             self.cause = "piece-too-large"
             return False
+        if self._done_ns is None or not may_go_on:
+            return may_go_on
+        self.stall_s = min(self.stall_s, _CLOSED_WITHIN_NS / 1e9)
+        return at_ns - self._done_ns < _CLOSED_WITHIN_NS
+
+    @property
+    def whole_ns(self) -> int | None:
+        """When the answer was whole, as it says itself; None if it has not said so, or has an error."""
+        return self._done_ns if self.cause is None else None
 
     def end(self, body: bytes = b"") -> None:
         """Judge the answer after it has been read to its end; `body` is what was received in place of a stream."""
         if self._parser is None:
             value = _parsed(body)
-            if isinstance(value, dict) and value.get("error"):
+            if isinstance(value, dict) and _is_error(value):
                 self.cause = _with_detail("error-event", error_message(value))
             return
         if self.cause is not None or not self._read(self._parser.end()):
             return
-        if not self._is_done:
-            self.cause = "no-end"
+        if self._done_ns is None:
+            is_unknown = self._first_form and not self._is_known and not self._arrived_ns
+            self.cause = _with_detail("unknown-pieces", self._first_form) if is_unknown else "no-end"
         elif not self._arrived_ns:
             self.cause = "no-tokens"
 
@@ -101,40 +119,55 @@ class Tokens:
         return all(map(self._read_piece, pieces))
 
     def _read_piece(self, piece: StreamPiece) -> bool:
-        if piece.data == END:
-            self._is_done = True
+        if piece.data.strip() == END:
+            self._done_ns = piece.at_ns
             return True
         value = _parsed(piece.data)
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
-        if piece.event == "error" or value.get("error"):
+        if piece.event == "error" or _is_error(value):
             self.cause = _with_detail("error-event", error_message(value))
             return False
-        added = _added(value)
-        if content := _text(added, _CONTENT):
-            self.texts.append(content)
-        if content or _text(added, _FURTHER):
+        self._first_form = self._first_form or piece.event or ", ".join(value)
+        self._is_known = self._is_known or "choices" in value or "done" in value
+        is_token = False
+        for number, added in enumerate(_added(value)):
+            content = _text(added, _CONTENT)
+            if content and added.get("index", number) == 0:
+                self.texts.append(content)
+            is_token = is_token or bool(content or _text(added, _FURTHER))
+        if is_token:
             self._arrived_ns.append(piece.at_ns)
         usage = value.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         self._count("tokens", usage.get("completion_tokens", value.get("eval_count")))
         self._count("prompt_tokens", usage.get("prompt_tokens", value.get("prompt_eval_count")))
-        self._is_done |= value.get("done") is True
+        if value.get("done") is True:
+            self._done_ns = piece.at_ns
         return True
 
     def _count(self, name: str, value: object) -> None:
-        if type(value) is int and value > 0:
+        if type(value) is int and 0 < value <= _MOST_TOKENS:
             self._counts[name] = value
 
 
 def error_message(value: object) -> str:
-    """Return the message of an error in JSON, as OpenAI-style servers have it; empty if there is none."""
-    if isinstance(value, dict) and "error" in value:
-        value = value["error"]
-    if isinstance(value, dict):
-        value = value.get("message", "")
-    return value if isinstance(value, str) else ""
+    """Return the message of an error in JSON, as model servers have it; empty if there is none."""
+    for _ in range(_MOST_NESTED):
+        match value:
+            case str():
+                return value
+            case [first, *_]:
+                value = first
+            case dict():
+                named = (value[name] for name in _MESSAGES if name in value)
+                value = next((each for each in named if each and isinstance(each, str | list | dict)), None)
+    return ""
+
+
+def _is_error(value: Mapping[str, Any]) -> bool:
+    return bool(value.get("error")) or value.get("object") == "error"
 
 
 def status_cause(status: int, body: bytes) -> str:
@@ -158,11 +191,15 @@ def _with_detail(cause: str, detail: str) -> str:
     return f"{cause}: {shown}" if shown else cause
 
 
-def _added(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of what a piece adds to the answer."""
+def _added(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of what a piece adds to each of its choices."""
     choices = value.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    fields, inner = (choice, choice.get("delta")) if isinstance(choice, dict) else (value, value.get("message"))
+    if isinstance(choices, list) and choices:
+        return [_merged(choice, choice.get("delta")) for choice in choices if isinstance(choice, dict)]
+    return [_merged(value, value.get("message"))]
+
+
+def _merged(fields: dict[str, Any], inner: Any) -> dict[str, Any]:
     return fields | inner if isinstance(inner, dict) else fields
 
 

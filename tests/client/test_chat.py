@@ -21,6 +21,7 @@ from tokens import Tokens
 
 EVENTS, LINES = "text/event-stream; charset=utf-8", "application/x-ndjson"
 DONE = "[DONE]"
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def sse(*events: object) -> bytes:
@@ -43,6 +44,14 @@ def adds(**fields: object) -> dict[str, Any]:
 def call(arguments: str, name: str | None = None) -> dict[str, Any]:
     function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
     return adds(tool_calls=[{"index": 0, "function": function}])
+
+
+def choice(index: int) -> dict[str, Any]:
+    return {"choices": [{"index": index, "text": "cd"[index]}]}
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def usage(tokens: object) -> dict[str, Any]:
@@ -83,6 +92,26 @@ ANSWERS = {
         body=ndjson({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}}, {"done": True}),
     ),
     "ollama-thinking": Answer(content_type=LINES, body=ndjson({"thinking": "so"}, {"response": "a", "done": True})),
+    # Two choices in one piece, and in pieces of their own.
+    "choices": events(
+        sse({"choices": [{"index": 1, "text": "B"}, {"index": 0, "text": "a"}]}, choice(1), choice(0), DONE)
+    ),
+    "other-choice": events(sse({"choices": [*ROLE["choices"], {"index": 1, "delta": {"content": "b"}}]}, DONE)),
+    "padded-end": events(sse(delta("a"), " [DONE] ")),
+    "absurd-usage": events(sse(delta("a"), usage(10**30), DONE)),
+    "left-open": Answer(raw=CHUNKED + chunk(sse(delta("a"), DONE)), again=b"0"),  # of a length that never ends
+    "pings": Answer(raw=CHUNKED + chunk(sse(delta("a"), DONE)), again=chunk(b": ping\n\n")),
+    "broken-at-end": Answer(raw=CHUNKED + chunk(sse(delta("a"), DONE))),
+    "late-error": Answer(raw=CHUNKED + chunk(sse(delta("a"), DONE, NO_MODEL)), again=b"0"),
+    "messages": events(b'event: message_start\ndata: {"type": "message_start", "message": {"content": []}}\n\n'),
+    "tokens": events(sse({"index": 1, "token": {"text": "a"}})),
+    "error-object": events(sse(delta("a"), {"object": "error", "message": "CUDA error"}, DONE)),
+    "error-object-in-place": Answer(body=b'{"object": "error", "message": "too long", "code": 400}'),
+    "detail": Answer(400, body=b'{"detail": "no such adapter"}'),
+    "details": Answer(422, body=b'{"detail": [{"loc": ["body", "model"], "msg": "Field required"}]}'),
+    "errors": Answer(503, body=b'[{"error": {"code": 503, "message": "overloaded"}}]'),
+    "flag": Answer(500, body=b'{"error": true, "message": "no worker"}'),
+    "nested-errors": Answer(500, body=b'{"error": ' * 50 + b'""' + b"}" * 50),
     "gzip": events(gzip.compress(GOOD), coding("gzip")),
     "no-gzip": events(GOOD, coding("gzip")),
     "zstd": events(b"\x28\xb5\x2f\xfd", coding("zstd")),
@@ -164,6 +193,10 @@ def ask(model: StandIn, behaviour: str, *words: object) -> Done:
         ("thinking", 2, 2, "pieces"),
         ("ollama-calls", 1, 1, "pieces"),
         ("ollama-thinking", 2, 2, "pieces"),
+        ("choices", 3, 3, "pieces"),
+        ("other-choice", 1, 1, "pieces"),
+        ("padded-end", 1, 1, "pieces"),
+        ("absurd-usage", 1, 1, "pieces"),
         ("gzip", 5, 3, "server"),
         ("ollama-chat", 7, 2, "server"),
         ("ollama", 1, 1, "pieces"),
@@ -212,6 +245,17 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("no-last-line", "no-end"),
         ("no-tokens", "no-tokens"),
         ("empty", "no-end"),
+        ("broken-at-end", "reset"),
+        ("late-error", "error-event: The model `x` does not exist."),
+        ("messages", "unknown-pieces: message_start"),
+        ("tokens", "unknown-pieces: index, token"),
+        ("error-object", "error-event: CUDA error"),
+        ("error-object-in-place", "error-event: too long"),
+        ("detail", "status-400: no such adapter"),
+        ("details", "status-422: Field required"),
+        ("errors", "status-503: overloaded"),
+        ("flag", "status-500: no worker"),
+        ("nested-errors", "status-500"),
         ("error-event", "error-event: out of memory"),
         ("named-error", "error-event: overloaded"),
         ("error-text", "error-event"),
@@ -248,6 +292,18 @@ def test_a_stream_that_stops_or_never_ends(
     assert (done.status, sample["cause"], sample["censored"]) == (1, cause, True)
     assert sample["rtt_ms"] >= 1000 * waited_s
     assert (sample.get("ttft_ms") is not None) == (behaviour == "endless")
+
+
+@pytest.mark.parametrize("behaviour", ["left-open", "pings"])
+def test_an_answer_that_is_left_open_after_its_end_is_whole(model: StandIn, behaviour: str) -> None:
+    """And the next one comes over a new connection."""
+    done = ask(model, behaviour, "--timeout-s", 8, "--stall-timeout-s", 4, "--turns", 2)
+    assert [(sample["cause"], sample["censored"], sample["tokens"]) for sample in done.samples] == [
+        (None, False, 1)
+    ] * 2
+    assert all(sample["rtt_ms"] == sample["ttft_ms"] for sample in done.samples)
+    assert [len(json.loads(each.body)["messages"]) for each in model.received] == [1, 3]
+    assert len({request.port for request in model.received}) == 2
 
 
 def test_one_that_is_stopped_hands_in_its_sample(model: StandIn) -> None:
@@ -382,7 +438,8 @@ def test_an_answer_that_failed_or_has_no_content_is_no_part_of_the_history(model
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "content"), [("reasoning", "b"), ("refusal", "I cannot"), ("parts", "ab"), ("ollama-thinking", "a")]
+    ("behaviour", "content"),
+    [("reasoning", "b"), ("choices", "ac"), ("refusal", "I cannot"), ("parts", "ab"), ("ollama-thinking", "a")],
 )
 def test_the_history_has_the_content_alone(model: StandIn, behaviour: str, content: str) -> None:
     ask(model, behaviour, "--prompts", "one", "--turns", 2)
