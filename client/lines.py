@@ -14,7 +14,7 @@ from typing import Any
 STDOUT = 1
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
-# Controls, halves of characters, and what XML leaves out.
+# Control characters, halves of characters, and other characters that XML does not allow.
 _ILLEGIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -153,7 +153,7 @@ def _kept(value: float | str | bool | None) -> float | str | bool | None:
 
 
 def _legible(text: str) -> str:
-    """Return a text without what a server can write in JSON, and neither a file in XML nor a terminal can have."""
+    """Return a text with a question mark for each character that XML does not allow or a terminal would obey."""
     return _ILLEGIBLE.sub("?", text)
 
 

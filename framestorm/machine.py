@@ -132,15 +132,16 @@ def request(
     """Send a request with JSON content and return the answer; bypasses proxies, which must not get passwords."""
     import requests  # takes 0.1 s, and only some runs need it
 
-    with requests.Session() as session:
+    class Direct(requests.Session):
+        """Follows no redirect; allow_redirects=False would still read where it leads, which may be no address."""
+
+        def get_redirect_target(self, resp: requests.Response) -> None:
+            return None
+
+    with requests.Session() if follows_redirects else Direct() as session:
         session.trust_env = False
-        if not follows_redirects:  # or else requests reads where an answer leads even so, which may be no address
-            session.get_redirect_target = lambda _: None  # type: ignore[method-assign, assignment]
         try:
-            return session.request(
-                method, url, json=content, auth=auth, headers=headers, timeout=timeout_s,
-                allow_redirects=follows_redirects,
-            )  # fmt: skip
+            return session.request(method, url, json=content, auth=auth, headers=headers, timeout=timeout_s)
         except (requests.RequestException, ValueError) as error:  # the latter for odd addresses of redirects
             raise FramestormError(f"{method} {url}: {error}") from None
 

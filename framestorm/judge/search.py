@@ -5,8 +5,8 @@ overloaded; a failure that may be chance is repeated. Then the gap between the h
 failed is halved, on a scale of ratios. Where the figure of the objective rises there, further probes around the limit
 show where it crosses that, with an interval. Where it jumps, or is no ratio, the gap is halved until it is as narrow as
 the resolution, and both ends are repeated: a load counts by the majority of its probes. A probe above one that failed
-is not believed: what fails at a load is taken to fail above it. Once the load generator has made a load, one probe
-that it disturbed there or below says nothing, and is repeated.
+is not believed: what fails at a load is taken to fail above it. Once the load generator has made a load, a
+single probe in which it failed to make that load or a lower one says nothing, and is repeated.
 """
 
 import math

@@ -2,8 +2,8 @@
 
 The value rises from the low end of the range by doubling until a probe passes. Then the gap between the largest that
 failed and the smallest that passed is halved, and both are repeated: a value counts by the majority of its probes. What
-passes with a value is taken to pass with more. A probe that the load generator disturbed says nothing, and is repeated
-once.
+passes with a value is taken to pass with more. A single probe whose load the generator did not make says nothing, and
+is repeated.
 """
 
 from collections import Counter

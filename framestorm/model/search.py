@@ -101,9 +101,10 @@ class Highest:
         failed; None if the lowest of the range failed. interval: of that crossing, 95 %; None without a fit.
     low, high: the loads nearest to it, outside of its interval, that surely passed and surely failed; None where there
         is none.
-    binding: the objective that the first failing load missed; is_cliff: its figure more than doubled, or fell to less
-        than half, from one to the other, or, where it is fitted, within the resolution of the range, or more than
-        twice as many samples miss it as it allows; None if it has none.
+    binding: the objective that the first failing load missed.
+    is_cliff: whether its figure more than doubles, or falls to less than half, from `highest` to `first_fail`; with a
+        fit, within the resolution of the range. Of a share of samples: whether more than twice as many miss it as it
+        allows. None if the objective has no figure.
     why: why the answer is only a lower bound, empty if it is none.
     capacity: without objectives, the highest rate of answers; `highest` is then the number of users from which on it is
         reached, and `falls_to` the lower rate of the most users that were tried, None if it stays.

@@ -153,7 +153,7 @@ def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> N
 
 
 def _is_xml(path: Path) -> bool:
-    """Whether it is a JTL in XML, also one that is cut off."""
+    """Return whether a file is a JTL in XML, even if it is cut off."""
     with path.open("rb") as file:
         head = file.read(1 << 12)
     is_xml = head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<")

@@ -87,7 +87,7 @@ def header(columns: Iterable[str]) -> str:
 
 
 def root_of(head: bytes) -> str:
-    """Return the name of the outermost element by the beginning of an XML file; empty if it is cut off before."""
+    """Return the name of the outermost element, given the beginning of an XML file; empty if it is not in it."""
     match = re.search(rb"<([^\W\d][\w.:-]*)", re.sub(rb"<!--.*?-->", b"", head, flags=re.DOTALL))
     return match[1].decode() if match else ""
 
@@ -99,7 +99,7 @@ def open_jtl(path: Path) -> JtlFile | str:
     source, head, assumed = _text(path)
     if head.lstrip()[:1] == b"<":
         if (root := root_of(head)) not in ("", XML_ROOT):
-            return f"samples.jtl is XML with <{root}> as its outermost element, not <{XML_ROOT}>"
+            return f"samples.jtl is XML whose outermost element is <{root}>, not <{XML_ROOT}>"
         return "samples.jtl is XML: ./run.sh report FILE.jtl -o DIR reads such a file"
     whole = source if isinstance(source, Path) else io.BytesIO(source)
     n_bytes = whole_rows(whole)

@@ -102,8 +102,8 @@ def dashboard_of(run_dir: Path) -> Iterator[Callable[[], None]]:
 def _whole_rows(samples: Path, scratch: Path) -> Path:
     """Return the samples without an incomplete last row, left by a killed JMeter: the report generator fails on it.
 
-    Those of another form, such as with another delimiter, in the form that it reads; and of more labels than it can
-    show, those with fewer samples as one.
+    A file of another form, such as with another delimiter, is brought into the form that it reads, and labels that are
+    too many for it are combined.
     """
     opened = open_jtl(samples)
     if not isinstance(opened, str):
@@ -126,15 +126,15 @@ def _whole_rows(samples: Path, scratch: Path) -> Path:
 
 
 def _with_fewer_labels(jtl: JtlFile) -> JtlFile:
-    """Return the samples with the labels of fewer samples as one if there are too many; else themselves."""
+    """Return the samples with their rarest labels combined into one if there are too many, or else `jtl` itself."""
     of_label = jtl.rows.group_by("label").len().sort(["len", "label"], descending=[True, False])
     labels = of_label.collect(engine="streaming").get_column("label")
     if labels.len() <= MAX_LABELS:
         return jtl
     shown, n_others = labels.head(MAX_LABELS), labels.len() - MAX_LABELS
     note(
-        f"JMeter's dashboard has rows for the {count(MAX_LABELS)} most frequent labels, and one for {count(n_others)} "
-        "others together: with all, JMeter would run out of memory. Fewer names, such as without ids, show more"
+        f"JMeter's dashboard shows the {count(MAX_LABELS)} most frequent labels and combines the other "
+        f"{count(n_others)} in one row, because JMeter would run out of memory. Take ids out of the labels to see more"
     )
     others = pl.lit(f"{count(n_others)} other labels")
     is_shown = pl.col("label").is_in(shown.implode(), nulls_equal=True)

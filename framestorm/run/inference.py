@@ -121,8 +121,8 @@ def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:
     answer = request("GET", model, headers=dict(headers_of("\n".join(headers))), follows_redirects=False)
     if answer.is_redirect:
         raise FramestormError(
-            f"GET {model}: status {answer.status_code} and Location {answer.headers['Location']!r}, a redirect: give "
-            "the address of the model itself"
+            f"GET {model} is answered by a redirect (status {answer.status_code}, Location "
+            f"{answer.headers['Location']!r}): give the address of the model itself"
         )
     why = ""
     try:

@@ -21,7 +21,7 @@ def probe(load: float, *, is_met: bool, value: float = 1.0, generator: str = "")
 def rising(
     load: float, capacity: float, noise: float = 0.0, draw: random.Random | None = None, power: float = 8
 ) -> Probe:
-    """A probe whose figure rises with a power of the load, and varies by chance."""
+    """Return a probe whose figure grows as a power of the load, with random noise."""
     margin = power * math.log(load / capacity) + (draw.gauss(0, noise) if draw else 0.0)
     value = 500 * math.exp(margin)
     outcome = Outcome(
@@ -132,7 +132,7 @@ def test_the_limit_of_the_generator_is_never_that_of_the_function(limit: float) 
 
 @pytest.mark.parametrize("disturbed", [1, 2])
 def test_a_generator_that_was_disturbed_once_at_a_load_that_it_can_make_is_no_limit(disturbed: int) -> None:
-    """Other work took the machine during a probe, or during each of a load's."""
+    """Other work takes up the machine during one probe at a load, or during every probe there."""
     left = {32.0: disturbed}
 
     def server(load: float) -> Probe:

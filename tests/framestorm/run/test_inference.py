@@ -112,7 +112,7 @@ def test_a_redirect_is_not_followed_as_headers_are_not_for_other_hosts(serve: Se
     seen: dict[str, str] = {}
     other = serve({"inputs": [tensor("FP32", 1)]}, seen=seen)
     host = serve({}, 302, location=f"{other}/v2/models/iris")
-    with pytest.raises(FramestormError, match=f"status 302 and Location '{other}/v2/models/iris', a redirect: give"):
+    with pytest.raises(FramestormError, match=f"status 302, Location '{other}/v2/models/iris'\\): give"):
         curl_command(f"{host}/v2/models/iris", ["X-Key: secret"])
     assert seen == {}
 
@@ -121,7 +121,7 @@ def test_a_redirect_is_not_followed_as_headers_are_not_for_other_hosts(serve: Se
 def test_a_redirect_is_shown_as_it_came(serve: Serve, location: str) -> None:
     with pytest.raises(FramestormError) as raised:
         curl_command(f"{serve({}, 307, location=location)}/v2/models/iris", [])
-    assert f"status 307 and Location {location!r}" in str(raised.value)
+    assert f"status 307, Location {location!r}" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["a,b", "it's", "${x}", "$(id)", "ü\n\\", "{a,b}", "@file", 'a"b', ""])
