@@ -140,10 +140,11 @@ def compare(summary: Summary, run_dir: Path, recorder: Recorder, users: int | No
         yield of_times("response time", 0 <= longer_ms <= LONGER_MS, words)
     self_check = summary.facts.self_check
     if self_check is not None:
-        is_equal = self_check.counted == self_check.rows and "self_check" not in summary.doubts
-        yield Agreement(
-            "self-check", is_equal, f"JMeter counted {count(self_check.counted)}, {count(self_check.rows)} have a row"
-        )
+        words = f"JMeter counted {count(self_check.counted)}, {count(self_check.rows)} have a row"
+        yield Agreement("self-check", self_check.counted == self_check.rows, words)
+        if self_check.residual is not None:
+            words = f"{self_check.in_progress:.3g} in progress on average, {self_check.of_rows:.3g} by Little's law"
+            yield of_times("self-check of times", "self_check" not in summary.doubts, words)
 
 
 def main(words: Sequence[str]) -> int:
