@@ -1,4 +1,4 @@
-"""This machine: its versions, addresses, ports and what answers there, waiting for others, work in the background."""
+"""This machine: its versions, addresses, ports and what answers there; commands, waits and work in the background."""
 
 import contextlib
 import platform
@@ -58,6 +58,16 @@ def _git(*words: str) -> str | None:
         return None
     done = subprocess.run(["git", "-C", paths.ROOT, *words], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def run(*command: str) -> str:
+    """Run a command and return its output; raises FramestormError with its error output if it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FramestormError(
+            f"`{' '.join(command)}` failed with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+        )
+    return done.stdout
 
 
 def wait_until(condition: Callable[[], T], within_s: float, poll_s: float = POLL_S) -> T:

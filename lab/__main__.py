@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Sequence
 
+from framestorm.errors import FramestormError
 from framestorm.parser import Parser
 from lab import lifecycle, swarm
-from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES, LabError
+from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES
 
 
 def _parser() -> Parser:
@@ -82,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             return 0
         states, nodes = lifecycle.status(), swarm.existing()
-    except LabError as error:
+    except FramestormError as error:
         print(f"lab {arguments.verb}: {error}", file=sys.stderr)
         return 1
     if nodes:

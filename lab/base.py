@@ -9,17 +9,14 @@ import hashlib
 import inspect
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from framestorm.errors import FramestormError
-from framestorm.setup import packages
-from lab.hosts import CONTROLLER_ADDRESS, HOME, USER, LabError
-from lab.network import PROXY_PORT, run
+from framestorm.machine import run
+from framestorm.setup import archives
+from framestorm.setup.archives import Archive
+from lab.hosts import CONTROLLER_ADDRESS, HOME, USER
+from lab.network import PROXY_PORT
 
 # What the lab needs of this machine: tinyproxy-bin is the program without the service.
 TOOLS = ("mmdebstrap", "systemd-container", "tinyproxy-bin", "iproute2", "openssh-client")
@@ -27,47 +24,8 @@ PACKAGES = (
     *("systemd-sysv", "systemd-timesyncd", "dbus", "openssh-server", "sudo", "python3", "iproute2", "ca-certificates"),
     "python3-apt",
 )
-# Settings of this machine's apt without which its archives may be out of reach; mmdebstrap does not read them itself.
-_FOR_MMDEBSTRAP = ("http::Proxy", "https::Proxy", "Check-Valid-Until", "Check-Date")
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _LOCAL_CERTIFICATES = Path("/usr/local/share/ca-certificates")
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A line of apt's sources that leads to the distribution's own packages."""
-
-    url: str
-    suite: str
-    component: str
-    signed_by: str
-
-    @property
-    def line(self) -> str:
-        options = f" [signed-by={self.signed_by}]" if self.signed_by.startswith("/") else ""
-        return f"deb{options} {self.url} {self.suite} {self.component}"
-
-
-def install_tools() -> None:
-    """Install by apt what the lab needs and this machine lacks."""
-    try:
-        packages.install(TOOLS)
-    except FramestormError as error:
-        raise LabError(str(error)) from None
-
-
-def archives() -> list[Archive]:
-    """Return the distribution's archives that this machine itself uses; other vendors' are left out."""
-    layout = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)"
-    known_archives = []
-    for line in run("apt-get", "indextargets", "--format", layout, "Created-By: Packages").splitlines():
-        origin, url, suite, component, signed_by = line.split("|")
-        archive = Archive(url, suite, component, signed_by)
-        if origin in ("Debian", "Ubuntu") and archive not in known_archives:
-            known_archives.append(archive)
-    if not known_archives:
-        raise LabError("apt knows no archive of Debian or Ubuntu; run `apt-get update` first")
-    return known_archives
 
 
 def _apt_settings() -> str:
@@ -114,30 +72,10 @@ def _customise(root: Path, sources: list[Archive]) -> None:
     os.utime(root / "var/lib/apt/lists", (946_684_800, 946_684_800))
 
 
-def unpack(root: Path, included: Sequence[str], sources: list[Archive], log: IO[bytes]) -> None:
-    """Unpack a minimal system with these packages below `root`, by mmdebstrap; it must be installed.
-
-    Raises:
-        LabError: it failed; the message has its first error, and `log` its whole output.
-    """
-    root.parent.mkdir(parents=True, exist_ok=True)
-    settings = run("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
-    options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
-    command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
-    command += [f"--include={','.join(included)}", sources[0].suite, str(root), *(each.line for each in sources)]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
-    log.write(done.stdout)
-    if done.returncode:
-        lines = done.stdout.decode(errors="replace").strip().splitlines()
-        why = next((line for line in lines if line.startswith("E: ")), lines[-1] if lines else "it said nothing")
-        raise LabError(f"mmdebstrap failed with {done.returncode}: {why}; its whole output is in {log.name}")
-
-
 def current(sources: list[Archive]) -> Path:
-    """Return where the base for this machine's archives and this file's contents is or will be."""
-    recipe = inspect.getsource(sys.modules[__name__]) + _apt_settings() + "".join(archive.line for archive in sources)
+    """Return where the base for these archives, and what this file makes of them, is or will be."""
+    recipe = inspect.getsource(sys.modules[__name__]) + inspect.getsource(archives) + _apt_settings()
+    recipe += "".join(archive.line for archive in sources)
     return HOME / f"base-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 
 
@@ -149,8 +87,7 @@ def ensure(sources: list[Archive]) -> Path:
     print(f"making the base system of the lab's hosts from {sources[0].url} (once, about a minute)", file=sys.stderr)
     unfinished = HOME / "base-unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    with (HOME / "base.log").open("wb") as log:
-        unpack(unfinished, PACKAGES, sources, log)
+    archives.unpack(unfinished, PACKAGES, sources)
     _customise(unfinished, sources)
     unfinished.rename(base)
     return base

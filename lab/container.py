@@ -8,6 +8,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.hosts import container, preflight
 from framestorm.platform.openfaas import docker
+from framestorm.setup import archives
 from framestorm.setup.pieces import Piece
 from lab import base, lifecycle
 
@@ -32,7 +33,7 @@ MADE_OF = (
 def _make(_piece: Piece) -> None:
     lifecycle.prepare()
     with docker.engine(), tempfile.TemporaryDirectory() as folder:
-        docker.ENGINE.import_system(base.ensure(base.archives()), BARE)
+        docker.ENGINE.import_system(base.ensure(archives.of_this_machine()), BARE)
         (Path(folder) / "Dockerfile").write_text(_OUTSIDE)
         docker.ENGINE.run("build", "--quiet", "--tag", BARE, folder)
         options = ("--network", "host", "--build-arg", f"BASE={BARE}", "--tag", IMAGE)

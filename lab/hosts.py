@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.errors import FramestormError
 
 HOME = paths.LOCAL / "lab"
 
@@ -22,7 +23,7 @@ _SLAVE = re.compile(r"slave([1-9][0-9]?)")
 _FIXED = {"master1": 2, "function1": 3, "outsider": 200}
 
 
-class LabError(Exception):
+class LabError(FramestormError):
     """The lab cannot do this; the message says what is wrong and what to do."""
 
 

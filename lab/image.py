@@ -12,6 +12,7 @@ from pathlib import Path
 
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES
 from framestorm.machine import wait_until
+from framestorm.setup import archives
 from lab import base, groups, keys
 from lab.hosts import LabError, planned
 
@@ -41,7 +42,7 @@ def keep(image: Path) -> None:
 
 def use(image: Path) -> None:
     """Give a lab without hosts those of an image; `up` starts them."""
-    system = base.current(base.archives())
+    system = base.current(archives.of_this_machine())
     for host in planned():
         host.make_folders(system)
         (host.folder / "image").symlink_to(image / host.name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from framestorm.machine import run
 from lab.hosts import HOME, USER, LabHost
-from lab.network import run
 
 FOLDER = HOME / "ssh"
 KEY = FOLDER / "key"

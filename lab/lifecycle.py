@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framestorm import paths
+from framestorm.setup import archives, packages
 from lab import base, groups, keys, network, registries, swarm
 from lab.hosts import HOME, LabError, LabHost, existing, planned
 
@@ -50,8 +51,8 @@ def _refuse_another() -> None:
 def prepare() -> None:
     """Install the lab's tools and make the base of its hosts, so that `up` takes seconds."""
     with _exclusive():
-        base.install_tools()
-        base.ensure(base.archives())
+        packages.install(base.TOOLS)
+        base.ensure(archives.of_this_machine())
 
 
 def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> list[HostStatus]:
@@ -63,12 +64,12 @@ def up(slaves: int, outsider: bool = False, with_registries: bool = False) -> li
     wanted = planned(slaves, outsider)
     paths.check_plain("the lab")
     with _exclusive():
-        base.install_tools()
+        packages.install(base.TOOLS)
         _refuse_another()
         if not network.ready():
             _stop()
             network.up()
-        sources = base.archives()
+        sources = archives.of_this_machine()
         system = base.ensure(sources)
         network.proxy_up([*(archive.url for archive in sources), *(registries.urls() if with_registries else [])])
         keys.ensure()

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import re
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from framestorm import paths
-from framestorm.machine import wait_until
+from framestorm.machine import run, wait_until
 from lab import groups
 from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, LabError
 
@@ -28,16 +27,6 @@ NAMESPACE_WITHIN_S = 5
 DEVICE_WITHIN_S = 5
 KEEPER, PROXY = "network", "proxy"
 ALLOWED = HOME / "proxy-allowed"  # where it leads to
-
-
-def run(*command: str) -> str:
-    """Run a command and return its output; raises LabError with its error output if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(
-            f"`{' '.join(command)}` failed with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
-        )
-    return done.stdout
 
 
 def owner() -> Path | None:

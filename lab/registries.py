@@ -8,8 +8,9 @@ import sys
 import zipfile
 from pathlib import Path
 
+from framestorm.machine import run
 from lab.hosts import CONTROLLER_ADDRESS, USER, LabHost
-from lab.network import PROXY_PORT, run
+from lab.network import PROXY_PORT
 
 CERTIFICATES = "/etc/ssl/lab.crt"  # what this machine trusts; base.py puts it there
 _MAVEN_SETTINGS = (Path.home() / ".m2/settings.xml", Path("/etc/maven/settings.xml"))

@@ -13,14 +13,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from framestorm.machine import wait_until
+from framestorm.machine import run, wait_until
 from framestorm.platform import images
 from framestorm.platform.openfaas import parts
 from framestorm.platform.openfaas.platform import stack_image
-from framestorm.setup import packages, pieces
-from lab import base, groups, network
+from framestorm.setup import archives, packages, pieces
+from lab import groups, network
 from lab.hosts import BRIDGE_ADDRESS, HOME, LabError
-from lab.network import run
 
 USUAL, MOST = 3, 5
 MEMORY = "1200M"
@@ -134,7 +133,7 @@ def _console(node: Node) -> Path:
 
 def _ensure_disk() -> Path:
     """Return the disk that the hosts start from, made unless it is there: Debian, Docker, the kernel's modules."""
-    sources = base.archives()
+    sources = archives.of_this_machine()
     recipe = "".join((*SYSTEM, INIT.read_text(), DISK, *(each.line for each in sources)))
     home = HOME / f"uml-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     disk = home / "disk"
@@ -149,8 +148,7 @@ def _ensure_disk() -> Path:
         (package,) = Path(scratch).glob("*.deb")
         run("dpkg-deb", "--extract", str(package), str(home))
         root = Path(scratch) / "root"
-        with (HOME / "uml.log").open("wb") as log:
-            base.unpack(root, SYSTEM, sources, log)
+        archives.unpack(root, SYSTEM, sources)
         run("cp", "-a", f"{home}/usr/lib/uml/modules", f"{root}/lib/")
         for release in (root / "lib/modules").iterdir():
             run("depmod", "--basedir", str(root), release.name)

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.setup import archives
 from lab import base
 from lab.hosts import HOME
 
@@ -24,7 +25,7 @@ def enter(lane: Path) -> None:
         own = lane / folder.name
         own.mkdir(parents=True, mode=0o700)
         if folder == HOME:
-            system = base.current(base.archives())  # of all lanes
+            system = base.current(archives.of_this_machine())  # of all lanes
             (own / system.name).mkdir()
             _call("mount", "--bind", "-o", "ro", system, own / system.name)
         _call("mount", "--rbind", own, folder)

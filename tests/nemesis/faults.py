@@ -13,9 +13,10 @@ from typing import Any
 
 import psutil
 
+from framestorm.errors import FramestormError
 from framestorm.hosts.member import NAME as AGENT_NAME
 from lab import faults
-from lab.hosts import LabError, LabHost
+from lab.hosts import LabHost
 from tests.nemesis.scheme import HOLD_S, PLANS, Attack, Scheme
 from tests.nemesis.witness import MOODS
 
@@ -91,7 +92,7 @@ def in_lab(
 ) -> Callable[..., object]:
     def strike(attack: Attack) -> None:
         # A process that has ended already cannot be hit.
-        with suppress(LabError), attack.lasting(lambda: begin(attack.slave), lambda: end(attack.slave)):
+        with suppress(FramestormError), attack.lasting(lambda: begin(attack.slave), lambda: end(attack.slave)):
             pass
 
     return strike

@@ -8,12 +8,11 @@ import contextlib
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm.errors import FramestormError
-from framestorm.machine import wait_until
+from framestorm.machine import run, wait_until
 from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.kubernetes import layout
 from framestorm.platform.kubernetes.layout import HOME, INSTANCE, LINK
@@ -93,7 +92,7 @@ def stop() -> None:
         services.end(started.services.values(), grace_s=0)
         STATE.unlink()
     if _owner() == str(HOME):
-        _call("ip", "link", "delete", LINK)
+        run("ip", "link", "delete", LINK)
     shutil.rmtree(RUN, ignore_errors=True)
     if MADE_MODULES.exists():
         with contextlib.suppress(OSError):
@@ -117,19 +116,19 @@ def _refuse_taken_addresses() -> None:
 def _join_networks() -> None:
     """Join the engine's network to the machine's: the nodes' ports, the pods and the services are reached from here."""
     inside = _inside()
-    _call("ip", "link", "add", LINK, "type", "veth", "peer", "name", PEER, "netns", str(_process()))
-    _call("ip", "link", "set", LINK, "alias", str(HOME))
-    _call("ip", "address", "add", f"{layout.MACHINE_END}/{layout.LINK_PREFIX}", "dev", LINK)
-    _call(*inside, "ip", "address", "add", f"{layout.CLUSTER_END}/{layout.LINK_PREFIX}", "dev", PEER)
-    _call(*inside, "ip", "link", "set", PEER, "up")
-    _call("ip", "link", "set", LINK, "up")
+    run("ip", "link", "add", LINK, "type", "veth", "peer", "name", PEER, "netns", str(_process()))
+    run("ip", "link", "set", LINK, "alias", str(HOME))
+    run("ip", "address", "add", f"{layout.MACHINE_END}/{layout.LINK_PREFIX}", "dev", LINK)
+    run(*inside, "ip", "address", "add", f"{layout.CLUSTER_END}/{layout.LINK_PREFIX}", "dev", PEER)
+    run(*inside, "ip", "link", "set", PEER, "up")
+    run("ip", "link", "set", LINK, "up")
     if not ENGINE.succeeds("network", "inspect", NETWORK):
         # Before kind does, which would add IPv6.
         ENGINE.run("network", "create", "--subnet", layout.NODES, NETWORK)
     for network in (layout.NODES, layout.PODS, layout.SERVICES):
-        _call("ip", "route", "replace", network, "via", layout.CLUSTER_END)
+        run("ip", "route", "replace", network, "via", layout.CLUSTER_END)
     # Docker lets nothing through to its networks but what is published.
-    _call(*inside, "iptables", "--insert", "DOCKER-USER", "--in-interface", PEER, "--jump", "ACCEPT")
+    run(*inside, "iptables", "--insert", "DOCKER-USER", "--in-interface", PEER, "--jump", "ACCEPT")
 
 
 def network() -> str:
@@ -155,9 +154,9 @@ def lead_to(node: str) -> None:
     """Lead the NodePorts of the cluster's address, the pods and the services to a node."""
     inside = _inside()
     for network in (layout.PODS, layout.SERVICES):
-        _call(*inside, "ip", "route", "replace", network, "via", node)
+        run(*inside, "ip", "route", "replace", network, "via", node)
     rule = ("PREROUTING", "--destination", layout.ADDRESS, "--protocol", "tcp", "--dport", NODE_PORTS)
-    _call(*inside, "iptables", "--table", "nat", "--append", *rule, "--jump", "DNAT", "--to-destination", node)
+    run(*inside, "iptables", "--table", "nat", "--append", *rule, "--jump", "DNAT", "--to-destination", node)
 
 
 def _runtime() -> Sequence[str]:
@@ -201,9 +200,3 @@ def _remove_cgroups() -> bool:
             with contextlib.suppress(OSError):
                 Path(below).rmdir()
     return not [*CGROUPS.glob(INSTANCE), *CGROUPS.glob(f"*/{INSTANCE}")]
-
-
-def _call(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise FramestormError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")

@@ -22,8 +22,8 @@ from framestorm.platform.openfaas import parts as openfaas
 from framestorm.platform.openfaas.layout import BIN as FUNCTIONS_BIN
 from framestorm.platform.openfaas.layout import FUNCTIONS
 from framestorm.platform.openfaas.platform import stack_functions
-from framestorm.setup import golang
-from framestorm.setup.log import LOG, call
+from framestorm.setup import archives, golang
+from framestorm.setup.log import call
 from framestorm.setup.pieces import Piece
 
 FILES = SOURCE / "node"
@@ -65,17 +65,10 @@ GO_FUNCTIONS = ("noop", "sleep", "cpu")
 
 def _make_root(piece: Piece) -> None:
     """Unpack the system of a node and make it what kind expects; its programs for images are taken from it."""
-    from lab import base
-    from lab.hosts import LabError
-
     root = NODE / "root"
     shutil.rmtree(NODE, ignore_errors=True)
     NODE.mkdir(parents=True)
-    try:
-        with LOG.open("ab") as log:
-            base.unpack(root, PACKAGES, base.archives(), log)
-    except LabError as error:
-        raise FramestormError(str(error)) from None
+    archives.unpack(root, PACKAGES, archives.of_this_machine())
     _customise(root)
     shutil.copy2(root / "usr/bin/catatonit", PAUSE)
     _write_proxy_layer(root)

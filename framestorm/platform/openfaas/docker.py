@@ -22,9 +22,8 @@ from framestorm.platform.openfaas import parts, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
 from framestorm.platform.openfaas.parts import ImageStart, Places, catalogue
 from framestorm.platform.openfaas.services import Program, StartedServices
-from framestorm.setup import packages
+from framestorm.setup import archives, packages
 from framestorm.setup import pieces as setup
-from framestorm.setup.log import LOG
 from framestorm.setup.pieces import Piece
 
 # Files of an engine that this kit starts, separate from those of a user's own engine.
@@ -214,18 +213,10 @@ def _fill(context: Path) -> None:
 
 def _make_base(tag: str) -> None:
     """Unpack a minimal system with the runtimes, add the function's Python packages, import it as an image."""
-    from lab import base
-    from lab.hosts import LabError
-
     print(f"making the base image {tag} from the distribution's packages (once, some minutes) …", file=sys.stderr)
-    packages.install(["mmdebstrap"])
     root = HOME / "base"
     shutil.rmtree(root, ignore_errors=True)
-    try:
-        with LOG.open("ab") as log:
-            base.unpack(root, PACKAGES, base.archives(), log)
-    except LabError as error:
-        raise FramestormError(str(error)) from None
+    archives.unpack(root, PACKAGES, archives.of_this_machine())
     version = next(root.glob("usr/lib/python3.*")).name.removeprefix("python")
     target = ("--only-binary=:all:", "--python-version", version, "--target", root / "opt/framestorm/python")
     setup.pip_install(Path(sys.executable), LOCK, *target)
