@@ -18,8 +18,6 @@ from framestorm.model.units import count, listed, plural
 from framestorm.model.variables import Place
 from framestorm.run.groups import iterations
 
-# Of jmeter-plugins: always reads quotes, and its rows in any order.
-_RANDOM = "RandomCSVDataSetConfig"
 _DELIMITERS = {",": "','", ";": "';'", "\t": "a tab (\\t)", "|": "'|'", ":": "':'"}
 _MANY_CODES = ("utf", "gb", "big5", "euc", "shift", "iso2022", "hz", "johab", "cp9")
 # Further rows are counted only.

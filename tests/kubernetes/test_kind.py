@@ -138,13 +138,6 @@ def ask(url: str) -> requests.Response:
     return requests.get(INGRESS, headers={"Host": url.removeprefix("http://")}, timeout=WITHIN_S)
 
 
-def answers_ok(url: str) -> bool:
-    try:
-        return requests.get(url, timeout=WITHIN_S).text == "ok"
-    except requests.ConnectionError:
-        return False
-
-
 def container(**more: Any) -> dict[str, Any]:
     return {"image": NOOP, "resources": {"requests": {"cpu": "10m"}}, **more}
 

@@ -16,7 +16,6 @@ CONTEXT = f"kind-{NAME}"
 
 # All from the networks that are set aside for tests (RFC 2544); the lab has 198.18.0.0/24, containers of OpenFaaS
 # 198.19.255.0/24.
-ALL = "198.18.0.0/15"
 SERVICES = "198.18.32.0/20"
 PODS = "198.18.64.0/18"
 ENGINE_BRIDGE = "198.18.200.1/24"
