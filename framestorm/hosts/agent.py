@@ -8,11 +8,9 @@ the run started on this host and has JMeter's server ready for the next run.
 
 import base64
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
-import pwd
 import secrets
 import select
 import shutil
@@ -21,12 +19,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 from framestorm import client_server, probe
 from framestorm.hosts import messages, server
+from framestorm.hosts.account import Account
+from framestorm.hosts.controller import Controller
 from framestorm.hosts.fence import Fence
 from framestorm.hosts.followed import FollowedFiles
 from framestorm.hosts.messages import CannotError
@@ -36,12 +35,9 @@ TICK_S = 0.5
 BEAT_S = 1.0
 # The conductor speaks every two seconds; silent for so long, it is gone, or the network to it is.
 SILENCE_S = 12.0
-END_WITHIN_S = 10.0
 DISK_AT_LEAST_BYTES = 1 << 20
-PR_SET_PDEATHSIG = 1
 DESCRIPTION = Path("/etc/framestorm/host.json")  # left by the playbook
 LOCK = Path("/run/framestorm.lock")
-KEYS = ".local"  # with SSL JMeter's key is below it, and is looked for from the folder that JMeter was started in
 
 
 class Agent:
@@ -54,7 +50,7 @@ class Agent:
         self.run_dir: Path | None = None
         self.server: Server = server.of(messages.Description())
         self.server_pid = ""
-        self.controller: subprocess.Popen[bytes] | None = None
+        self.controller: Controller | None = None
         self.lock: TextIO | None = None
         self.client_server: subprocess.Popen[bytes] | None = None
         self.client_watch: client_server.Heartbeat | None = None
@@ -67,6 +63,11 @@ class Agent:
     def host(self) -> messages.Description:
         """Return how this host is described."""
         return self.server.described
+
+    @property
+    def account(self) -> Account:
+        """Return the account that owns the run's files."""
+        return Account(self.host.user)
 
     def obey(self, order: messages.Order) -> None:
         """Do what an order says."""
@@ -131,7 +132,7 @@ class Agent:
         self._take_lock(order.controller)
         runs = Path(self.host.runs)
         self.run_dir = runs / order.run
-        with self._as_account():
+        with self.account.acting():
             try:
                 for left in list(runs.iterdir()):
                     if left.is_dir() and not left.is_symlink():
@@ -148,7 +149,7 @@ class Agent:
         """Add the next piece to a file of the run; after the last one, compare the whole with its digest."""
         run_dir = self._opened_dir()
         path = run_dir / order.file
-        with self._as_account():
+        with self.account.acting():
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("ab") as file:
@@ -166,7 +167,7 @@ class Agent:
         # A path that is absolute stays as it is.
         self.followed = FollowedFiles({name: run_dir / path for name, path in order.follow.items()})
         if order.command:
-            self._start_controller(order.command, run_dir)
+            self.controller = Controller(order.command, run_dir, self.account, Path(self.host.folder))
         else:
             if order.cut:
                 self._cut(order.cut, run_dir)
@@ -181,14 +182,14 @@ class Agent:
         """Stop gently: no new users start, and running users record what they have measured so far."""
         self.stopping = True
         if self.run_dir is not None:
-            with self._as_account():
+            with self.account.acting():
                 (self.run_dir / "stop").touch()
                 probe.stop_jmeter(self.run_dir, is_now=False)
         probe.stop_clients(self.server.processes(), self.stopped_clients)
 
     def interrupt(self) -> None:
         """Have the controller interrupt the users of its slaves."""
-        with self._as_account():
+        with self.account.acting():
             probe.stop_jmeter(self._opened_dir(), is_now=True)
 
     def kill(self) -> None:
@@ -206,7 +207,7 @@ class Agent:
     def leave(self) -> None:
         """Go, and leave nothing here: the conductor has all. Without this order the files stay for the next run."""
         if self.run_dir is not None:
-            with self._as_account():
+            with self.account.acting():
                 shutil.rmtree(self.run_dir, ignore_errors=True)
         raise SystemExit(0)
 
@@ -216,12 +217,7 @@ class Agent:
             return
         self.running = self.watching = False
         if self.controller is not None:
-            self.controller.terminate()
-            try:
-                self.controller.wait(END_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                self.controller.kill()
-                self.controller.wait()
+            self.controller.end()
         else:
             self._end_server()
         if self.client_watch is not None:
@@ -266,24 +262,6 @@ class Agent:
             self.become_idle()
             self.followed.close()
 
-    @contextlib.contextmanager
-    def _as_account(self) -> Iterator[None]:
-        """Touch the run's files as the account that owns them: as root, a link put among them would lead anywhere."""
-        owner = pwd.getpwnam(self.host.user)
-        is_root = os.geteuid() == 0
-        groups = os.getgroups()
-        if is_root:
-            os.setgroups([])
-            os.setegid(owner.pw_gid)
-            os.seteuid(owner.pw_uid)
-        try:
-            yield
-        finally:
-            if is_root:
-                os.seteuid(0)
-                os.setegid(0)
-                os.setgroups(groups)
-
     def _opened_dir(self) -> Path:
         """Return the run's folder."""
         if self.run_dir is None:
@@ -304,62 +282,37 @@ class Agent:
 
     def _cut(self, words: list[str], run_dir: Path) -> None:
         """Cut the input before any user starts, and tell the plan where its parts are."""
-        command = [*self._setpriv(), self.host.python, f"{self.host.folder}/client/frames.py", *words]
+        command = self.account.command(self.host.python, f"{self.host.folder}/client/frames.py", *words)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise CannotError(f"the video cannot be used: {done.stderr.strip()}")
-        with self._as_account(), (run_dir / "run.properties").open("a") as file:
+        with self.account.acting(), (run_dir / "run.properties").open("a") as file:
             file.write(f"frame_dir={json.loads(done.stdout)['folder']}\n")
-
-    def _setpriv(self) -> list[str]:
-        """Return the words before a command that the account is to run; none where it is this process's own."""
-        if os.geteuid() != 0:
-            return []
-        return ["setpriv", "--reuid", self.host.user, "--regid", self.host.user, "--init-groups", "--no-new-privs"]
 
     def _start_client_server(self, name: str, run_dir: Path) -> None:
         command = client_server.command(self.host.python, f"{self.host.folder}/client", name)
-        with self._as_account():
+        with self.account.acting():
             log = (run_dir / "client.log").open("ab")
         with log:
             self.client_server = started = subprocess.Popen(
-                [*self._setpriv(), *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self.account.command(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         try:
-            account = pwd.getpwnam(self.host.user).pw_uid
+            account = self.account.entry.pw_uid
             self.client_watch = client_server.Heartbeat(name, lambda: started.poll() is not None, account)
         except OSError as error:
             raise CannotError(f"the client server cannot be started: {error}; see {run_dir}/client.log there") from None
 
     def _start_server(self, environment: dict[str, str]) -> None:
         run_dir = self._opened_dir()
-        with self._as_account():
+        with self.account.acting():
             (run_dir / PLAN).mkdir(exist_ok=True)  # a plan may write there without having brought a file
         self.server.start(run_dir, environment)
-
-    def _start_controller(self, command: list[str], run_dir: Path) -> None:
-        owner = pwd.getpwnam(self.host.user)
-        with self._as_account():
-            log = (run_dir / "jmeter.out").open("wb")
-            if (keys := Path(self.host.folder) / KEYS).exists():
-                (run_dir / KEYS).symlink_to(keys)
-        with log:
-            self.controller = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=run_dir,
-                user=owner.pw_uid,
-                group=owner.pw_gid,
-                start_new_session=True,
-                preexec_fn=_end_with_agent,  # noqa: PLW1509 - there are no threads here
-            )
 
     def _send_growth(self) -> bool:
         """Send what has been added to each followed file since the last time; whether there may be more."""
         if self.followed.are_missing:
-            with self._as_account():
+            with self.account.acting():
                 self.followed.open()
         return self.followed.send_growth(answer, lambda: self.controller is None or self.controller.poll() is not None)
 
@@ -398,11 +351,6 @@ class Agent:
             raise CannotError(
                 f"the disk of {self.host.runs} is full: its users cannot write down what they send; make room"
             )
-
-
-def _end_with_agent() -> None:
-    """In a child of the agent: be killed when the agent dies."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def answer(message: messages.Answer) -> None:

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from framestorm import client_server, probe
 from framestorm.errors import FramestormError
-from framestorm.hosts import agent, fence, followed, messages, server
+from framestorm.hosts import account, agent, controller, fence, followed, messages, server
 from framestorm.hosts.remote import RemoteHost
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
@@ -38,7 +38,7 @@ for name, source in json.loads(sources).items():
     exec(compile(source, name, "exec"), module.__dict__)
 module.main()
 """
-MODULES = (probe, messages, client_server, fence, followed, server, agent)
+MODULES = (probe, messages, client_server, fence, followed, server, account, controller, agent)
 NAME = "framestorm-agent"  # as it is seen among the host's processes
 PING_EVERY_S = 2.0
 LOOK_EVERY_S = 0.5

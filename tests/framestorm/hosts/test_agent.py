@@ -25,6 +25,7 @@ import pytest
 from framestorm import client_server, paths, probe
 from framestorm.hosts import agent, followed, messages, server
 from framestorm.hosts.agent import Agent
+from framestorm.hosts.controller import Controller
 from framestorm.hosts.followed import FollowedFiles
 from framestorm.hosts.messages import (
     Beat,
@@ -306,13 +307,13 @@ def test_the_end_of_a_result_tree_is_taken_back_when_another_slave_starts(
     tree = tmp_path / "tree.xml"
     tree.write_text("<testResults>\n<sample/>\n\n</testResults>\n")
     on_host.followed = FollowedFiles({"tree.xml": tree})
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as on_host.controller:
+    with Controller(["sleep", "60"], tmp_path, on_host.account, tmp_path) as on_host.controller:
         on_host._send_growth()
         os.truncate(tree, len("<testResults>\n<sample/>\n"))
         with tree.open("a") as file:
             file.write("<sample of='the other slave'/>\n\n</testResults>\n")
         on_host._send_growth()
-        on_host.controller.communicate()
+        on_host.controller.end()
     on_host._send_growth()
     assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == tree.read_bytes()
 
@@ -327,8 +328,8 @@ def test_a_sudo_that_was_stopped_with_its_agent_goes_on() -> None:
 
 
 def test_a_controller_dies_with_its_agent() -> None:
-    kill = "import os, signal, subprocess, sys\nfrom framestorm.hosts import agent\n"
-    kill += "child = subprocess.Popen(['sleep', '60'], preexec_fn=agent._end_with_agent)\n"
+    kill = "import os, signal, subprocess, sys\nfrom framestorm.hosts import controller\n"
+    kill += "child = subprocess.Popen(['sleep', '60'], preexec_fn=controller._end_with_agent)\n"
     kill += "print(child.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     done = subprocess.run([sys.executable, "-c", kill], cwd=paths.ROOT, capture_output=True, check=False)
     assert wait_until(lambda: probe.stat(done.stdout.decode().strip())[:1] in ([], ["Z"]), 20)
