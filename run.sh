@@ -53,8 +53,9 @@ make_venv() {
     "$python" -P -m venv "$VENV"
     # --no-compile: half the time; Python compiles what it imports, once, which is a sixth of the files.
     # --no-deps: the lock is complete; where it has a package that another needs with extras, pip would take a newer one.
-    "$VENV/bin/python" -P -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --no-compile \
-        -r "$LOCK"
+    # --retries, --timeout: an index that does not answer is given up after a minute, not after minutes.
+    "$VENV/bin/python" -P -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 15 --no-deps \
+        --require-hashes --no-compile -r "$LOCK"
     sha256sum <"$LOCK" >"$STAMP"
 }
 

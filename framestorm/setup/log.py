@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,13 +13,19 @@ LOG = paths.LOCAL / "setup.log"
 
 
 def call(command: Sequence[str | Path]) -> None:
-    """Run a command that makes a piece, with its output in the set-up log; raises FramestormError if it fails."""
+    """Run a command that makes a piece; the set-up log gets it, when it began, how long it took, and its output.
+
+    Raises:
+        FramestormError: it failed; the message ends with the last lines of its output.
+    """
+    began, began_s = time.strftime("%Y-%m-%d %H:%M:%S %z"), time.monotonic()
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
     )
     # Written in one go after the command has ended, because other pieces are made at the same time.
     with LOG.open("ab") as log:
-        log.write(f"$ {' '.join(str(word) for word in command)}\n".encode() + done.stdout)
+        took_s = time.monotonic() - began_s
+        log.write(f"$ {' '.join(map(str, command))}  # {began}, {took_s:.1f} s\n".encode() + done.stdout)
     if done.returncode != 0:
         tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-12:])
         raise FramestormError(f"set-up failed in `{command[0]} …`, whole output in {paths.shown(LOG)}:\n{tail}")

@@ -26,6 +26,8 @@ from framestorm.setup.log import call, say
 
 STAMPS = paths.LOCAL / "stamps"
 JVMS = Path("/usr/lib/jvm")
+# As in run.sh. An index that does not answer is given up after a minute, not after minutes.
+PIP_OPTIONS = ("--disable-pip-version-check", "--retries", "2", "--timeout", "15", "--no-deps", "--require-hashes")
 # One piece downloads while another is unpacked and a third is compiled.
 AT_ONCE = 3
 
@@ -187,8 +189,7 @@ def pip_install(python: Path, lock: Path, *options: str | Path) -> None:
 
     If pip looked at the dependencies itself, it would refuse a package[extra] as soon as there is a newer one.
     """
-    how = ("--disable-pip-version-check", "--no-deps", "--require-hashes")
-    call([python, "-P", "-m", "pip", "install", *how, *options, "-r", lock])
+    call([python, "-P", "-m", "pip", "install", *PIP_OPTIONS, *options, "-r", lock])
 
 
 def make_venv(folder: Path, lock: Path, *options: str) -> None:

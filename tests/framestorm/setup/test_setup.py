@@ -1,6 +1,7 @@
 import fcntl
 import hashlib
 import queue
+import re
 import sys
 import threading
 import zipfile
@@ -154,6 +155,19 @@ def test_a_lock_holds_when_a_newer_release_of_a_package_with_extras_is_there(
         Path(sys.executable), lock, "--no-index", "--find-links", tmp_path, "--target", tmp_path / "there"
     )
     assert {path.name for path in (tmp_path / "there").iterdir()} == {"car-1.0.dist-info", "engine-1.0.dist-info"}
+
+
+def test_the_log_of_a_set_up_says_when_each_command_began_and_how_long_it_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "LOG", tmp_path / "log")
+    log.call(["echo", "made"])
+    with pytest.raises(FramestormError, match=r"failed in `sh …`, whole output in .*log:\nwhy$"):
+        log.call(["sh", "-c", "echo why; exit 3"])
+    lines = log.LOG.read_text().splitlines()
+    when = r"  # \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}, \d+\.\d s"
+    assert re.fullmatch(rf"\$ echo made{when}", lines[0]) and re.fullmatch(rf"\$ sh -c .*{when}", lines[2])
+    assert (lines[1], lines[3]) == ("made", "why")
 
 
 def test_a_run_needs_no_java_with_windows_and_the_gui_finds_one(
