@@ -51,7 +51,7 @@ def junit_xml(summary: Summary) -> str:
             **({"url": run.url} if run.url else {}),
             "verdict": summary.verdict.word,
         },
-        run.started_ms or (load.start_ms if load else 0),
+        run.started_ms or (load.start_ms if load else None),
         load.duration_ms if load else 0,
     )
 
@@ -78,17 +78,18 @@ def suite_name(summary: Summary) -> str:
 
 
 def suite_xml(
-    name: str, cases: Sequence[Case], properties: Mapping[str, str], started_ms: float, duration_ms: float
+    name: str, cases: Sequence[Case], properties: Mapping[str, str], started_ms: float | None, duration_ms: float
 ) -> str:
-    """Return one suite of test cases as JUnit's XML; `started_ms` is epoch time."""
+    """Return one suite of test cases as JUnit's XML; `started_ms` is epoch time, None if it is not known."""
     full_name = legal(f"framestorm.{name}")
     failures = sum(case.failure is not None for case in cases)
     skipped = sum(case.skipped is not None for case in cases)
     counts = {"tests": len(cases), "failures": failures, "errors": 0, "skipped": skipped}
     texts = {name: str(n) for name, n in counts.items()} | {"time": f"{duration_ms / 1000:.3f}"}
     root = ET.Element("testsuites", {"name": "framestorm", **texts})
-    timestamp = datetime.fromtimestamp(started_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    suite = ET.SubElement(root, "testsuite", {"name": full_name, **texts, "timestamp": timestamp})
+    suite = ET.SubElement(root, "testsuite", {"name": full_name, **texts})
+    if started_ms is not None:
+        suite.set("timestamp", datetime.fromtimestamp(started_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
     of_suite = ET.SubElement(suite, "properties")
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})

@@ -1,10 +1,12 @@
 """JTLs of any JMeter, made the folder of a run, so that they have the pages of one and can be compared."""
 
+import filecmp
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -16,7 +18,17 @@ from framestorm.model.files import write
 from framestorm.model.run import Record
 from framestorm.plain import note
 from framestorm.results import jtl_xml
-from framestorm.results.jtl_file import GZIP, XML_ROOT, JtlFile, header, in_order, open_jtl, root_of, unpacked
+from framestorm.results.jtl_file import (
+    GZIP,
+    XML_ROOT,
+    JtlFile,
+    has_rows,
+    header,
+    in_order,
+    open_jtl,
+    root_of,
+    unpacked,
+)
 
 SAMPLES, XML = "samples.jtl", "samples.xml"
 # Half a row, which the report says to be left out: for a file that is cut off.
@@ -56,6 +68,7 @@ def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             opened = list(_opened(_sources(jtls, Path(scratch))))
+            _refuse_copies(opened)
             if len(opened) > 1:
                 _write_together(opened, target)
             else:
@@ -133,6 +146,21 @@ def _opened(sources: Iterable[Source]) -> Iterator[tuple[Source, JtlFile]]:
         note(f"left out: {problem}")
     if not is_any:
         raise UsageError(problem)
+
+
+def _refuse_copies(opened: Sequence[tuple[Source, JtlFile]]) -> None:
+    """Refuse a JTL that is given twice, by itself, a link or a copy: each of its samples would count twice.
+
+    Raises:
+        UsageError: two JTLs have the same rows.
+    """
+    sources = [source for source, _ in opened if has_rows(source.path)]
+    for one, other in combinations(sources, 2):
+        if filecmp.cmp(one.path, other.path, shallow=False):
+            raise UsageError(
+                f"{one.name} and {other.name} have the same content, so that each sample would count twice; "
+                "name one of them only"
+            )
 
 
 def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> None:

@@ -58,6 +58,9 @@ PACKED = "further_figures"
 MAX_PACKED = 50
 NUMBER, TRACE = r"(-?[0-9][0-9.eE+-]*)", '"([0-9a-f]{32})"'
 MOST_CHARACTERS = 200
+# What has to be in a row, in words.
+IS = {"timeStamp": "a time", "elapsed": "a number", "success": "true or false"}
+MOST_SHOWN = 40
 THIS_HOST = "this host"
 # By which a sample may seem to end before it was told to: JMeter sets the clock of its samples to whole ms, every 5 s.
 CLOCK_MS = 10.0
@@ -107,6 +110,7 @@ class Jtl:
     figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
         counts: of rows by label, host and source; ok, elapsed_ms: by label, how many are without error, and the sum of
         their times; assumed: sentences on what the file does not say itself.
+    bad_rows: how many cannot be read; why_bad: what they lack.
     cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
     of_hosts: the rows of samplers, by host.
     unreplaced: how many rows have a text that was sent in place of a value, by label and text.
@@ -124,6 +128,7 @@ class Jtl:
     elapsed_ms: dict[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     bad_rows: int = 0
+    why_bad: str = ""
     cut: Counter[str] = field(default_factory=Counter)
     of_hosts: list[HostRows] = field(default_factory=list)
     unreplaced: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -223,7 +228,26 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
             jtl.labels[name] += n
             jtl.ok[name] += ok
             jtl.elapsed_ms[name] = jtl.elapsed_ms.get(name, 0) + ms
+    if jtl.bad_rows:
+        jtl.why_bad = _why_bad(raw, with_start=with_start)
     return jtl
+
+
+def _why_bad(raw: pl.LazyFrame, *, with_start: bool) -> str:
+    """Return what rows lack that cannot be read, each with the first such text."""
+    values = {"timeStamp": _number("timeStamp")} if with_start else {}
+    values |= {"elapsed": _number("elapsed"), "success": _flag("success")}
+    cells = [pl.col(name).filter(value.is_null()) for name, value in values.items()]
+    # The number of these cells, and the first that is not empty.
+    counted = raw.select(
+        *(cell.len().name.suffix(" n") for cell in cells), *(cell.drop_nulls().first() for cell in cells)
+    )
+    first = counted.collect(engine="streaming").row(0, named=True)
+    return "; ".join(
+        f"{name} is not {IS[name]}, as in {first[name][:MOST_SHOWN]!r}" if first[name] else f"{name} is empty"
+        for name in values
+        if first[f"{name} n"]
+    )
 
 
 def _unreplaced(samples: pl.LazyFrame) -> pl.LazyFrame:

@@ -4,7 +4,7 @@ import codecs
 import io
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +48,8 @@ EPOCHS = (
 NO_TIME = pl.lit(None, pl.String)
 CHUNK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
+# In the column `success`; JMeter itself writes and reads the first ones only.
+TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
 GZIP = b"\x1f\x8b"
 XML_ROOT = "testResults"
@@ -114,10 +116,8 @@ def open_jtl(path: Path) -> JtlFile | str:
         if rows := sum(1 for _ in _LIKE_A_ROW.finditer(content, n_bytes)):
             problem = f"a quotation mark of samples.jtl is not closed; {plural(rows, 'row')} after it were left out"
         source = content[:n_bytes]
-    first = head.split(b"\n", 1)[0].decode(errors="replace").strip("\r\ufeff")
-    delimiter = _delimiter(first)
-    names = [name.strip().strip('"') for name in first.split(delimiter)]
-    has_header = bool({"elapsed", "label", "success"} & {name.lower() for name in names})
+    delimiter, names = _names(head.split(b"\n", 1)[0])
+    has_header = bool({*NEEDED} & {name.lower() for name in names})
     default = WITHOUT_HEADER.get(len(names), ())
     if not has_header and re.fullmatch(r"\d+", names[1] if len(names) > 1 else "") and default:
         assumed.append(
@@ -125,6 +125,15 @@ def open_jtl(path: Path) -> JtlFile | str:
         )
     elif not has_header:
         return f"samples.jtl has no header line with {', '.join(NEEDED)}; it cannot be read"
+    is_joined = False
+    for line in _headers_below(source):
+        if _names(line) != (delimiter, names if has_header else [*default]):
+            return (
+                "samples.jtl has a further header line, of other columns or with another delimiter "
+                f"({line.decode(errors='replace').strip()[:80]}…): it is several files in one; take them apart there, "
+                "and name all of them: ./run.sh report FILE FILE -o DIR"
+            )
+        is_joined = True
     raw = pl.scan_csv(
         source if isinstance(source, Path) else io.BytesIO(source),
         separator=delimiter,
@@ -141,15 +150,24 @@ def open_jtl(path: Path) -> JtlFile | str:
     missing = [name for name in NEEDED if name not in columns]
     if missing:
         return f"samples.jtl has no header line with {', '.join(missing)}; it cannot be read"
+    if is_joined:
+        is_header = pl.all_horizontal(_word(name).eq_missing(name) for name in NEEDED)
+        raw = raw.filter(~is_header)
+    has_other_words = (_first(raw, "success") or TRUE[0]).strip().lower() not in (TRUE[0], FALSE[0])
+    if has_other_words:
+        is_true, is_false = (_word("success").is_in(words) for words in (TRUE, FALSE))
+        word = pl.when(is_true).then(pl.lit(TRUE[0])).when(is_false).then(pl.lit(FALSE[0])).otherwise("success")
+        raw = raw.with_columns(word.alias("success"))
     if "timeStamp" not in columns:
         raw = raw.with_columns(NO_TIME.alias("timeStamp"))
-    elif first_time := _first_time(raw):
+    elif first_time := _first(raw, "timeStamp"):
         times, words = _epoch_ms(raw, first_time)
         raw = raw.with_columns(times.alias("timeStamp"))
         assumed += words
         if times.meta.eq(NO_TIME):
             columns.remove("timeStamp")
-    is_usual = is_itself and delimiter == "," and not renamed and not assumed and columns == in_order(columns)
+    is_usual = is_itself and delimiter == "," and not (renamed or assumed or is_joined or has_other_words)
+    is_usual = is_usual and columns == in_order(columns)
     return JtlFile(raw, tuple(columns), problem, tuple(assumed), is_usual)
 
 
@@ -194,6 +212,26 @@ def unpacked(packed: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _names(line: bytes) -> tuple[str, list[str]]:
+    """Return the delimiter of a header line, and the names in it."""
+    text = line.decode(errors="replace").strip("\r\n\ufeff")
+    delimiter = _delimiter(text)
+    return delimiter, [name.strip().strip('"') for name in text.split(delimiter)]
+
+
+def _headers_below(source: Path | bytes) -> Iterator[bytes]:
+    """Yield the header lines below the first line: those of files that were joined, as by `cat`."""
+    with source.open("rb") if isinstance(source, Path) else io.BytesIO(source) as file:
+        file.readline()
+        while chunk := file.read(CHUNK_BYTES) + file.readline():
+            if b"elapsed" in chunk.lower():
+                yield from (line for line in chunk.splitlines() if _is_header(line))
+
+
+def _is_header(line: bytes) -> bool:
+    return b"elapsed" in line.lower() and {*NEEDED} <= {name.lower() for name in _names(line)[1]}
+
+
 def _delimiter(header: str) -> str:
     """Return what stands between the columns: the sign that is most often between words."""
     counts = {sign: header.count(sign) for sign in DELIMITERS}
@@ -211,10 +249,15 @@ def _renamed(columns: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _first_time(raw: pl.LazyFrame) -> str | None:
+def _first(raw: pl.LazyFrame, column: str) -> str | None:
     # Not by `first`, for which the whole file would be read.
-    times = raw.select("timeStamp").drop_nulls().head(1).collect(engine="streaming")["timeStamp"]
-    return str(times[0]) if times.len() else None
+    cells = raw.select(column).drop_nulls().head(1).collect(engine="streaming")[column]
+    return str(cells[0]) if cells.len() else None
+
+
+def _word(column: str) -> pl.Expr:
+    """Return a column in small letters, without blanks around them."""
+    return pl.col(column).str.strip_chars().str.to_lowercase()
 
 
 def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:

@@ -188,7 +188,7 @@ def missing(results: RunResults) -> list[str]:
         what = f"{plural(lost, 'row')} less: they were lost on the way" if lost > 0 else more
         sentences.append(f"JMeter counted {plural(self_check.counted, 'sample')}, and samples.jtl has {what}")
     if jtl.bad_rows:
-        sentences.append(f"{plural(jtl.bad_rows, 'row')} of samples.jtl cannot be read")
+        sentences.append(f"{plural(jtl.bad_rows, 'row')} of samples.jtl cannot be read: {jtl.why_bad}")
     if clients.users or results.users.height:
         sentences += _client_files(results)
     elif clients.tree_problem and clients.tree_problem != "tree.xml is missing":

@@ -31,6 +31,11 @@ def main(words: Sequence[str]) -> int:
     add_judgement(parser)
     options = parser.parse_args(list(words))
     recorded = check_judgement(options)
+    for each in options.runs:
+        if not each.exists() and not (paths.DASHBOARDS / each).exists():
+            raise UsageError(
+                f"there is no file or folder {each}, nor a run of that name in {paths.shown(paths.DASHBOARDS)}/"
+            )
     options.run_dir, *others = options.runs
     if all(each.is_file() for each in options.runs):
         from framestorm.model import criteria

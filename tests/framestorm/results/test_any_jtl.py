@@ -14,6 +14,7 @@ from framestorm.model.files import read
 from framestorm.model.metric import metric
 from framestorm.model.summary import Summary
 from framestorm.report.terminal import terminal_text
+from framestorm.results.jtl_file import DEFAULT, JtlFile, open_jtl
 from tests.framestorm.results.conftest import JTL_HEADER, START_MS
 
 HEADER = JTL_HEADER.split(",")
@@ -78,6 +79,17 @@ SAME: dict[str, Callable[[], bytes]] = {
     "blanks around names": lambda: jtl(rows_of(), [f" {name} " for name in HEADER]),
     "another order": lambda: jtl([cells[::-1] for cells in rows_of()], HEADER[::-1]),
     "other words for true": lambda: jtl([[*r[:7], r[7].upper(), *r[8:]] for r in rows_of()]),
+    "1 and 0": lambda: jtl([[*r[:7], str(int(r[7] == "true")), *r[8:]] for r in rows_of()]),
+    "Yes and No": lambda: jtl([[*r[:7], {"true": "Yes", "false": "No"}[r[7]], *r[8:]] for r in rows_of()]),
+    "joined": lambda: jtl(rows_of(5)) + jtl(rows_of()[5:]),
+    "joined, a header in quotes": lambda: jtl(rows_of(5)) + jtl(rows_of()[5:], [f'"{name}"' for name in HEADER]),
+    "joined, with semicolons": lambda: jtl(rows_of(5), delimiter=";") + jtl(rows_of()[5:], delimiter=";"),
+    "joined, of Windows": lambda: b"\xef\xbb\xbf".join(
+        [b"", jtl(rows_of(5), end="\r\n"), jtl(rows_of()[5:], end="\r\n")]
+    ),
+    "joined, the first without a header": lambda: (
+        jtl([r[:17] for r in rows_of(5)], None) + jtl([r[:17] for r in rows_of()[5:]], list(DEFAULT))
+    ),
     "a column twice": lambda: jtl([[*r, "x"] for r in rows_of()], [*HEADER, "label"]),
     "only what is needed": lambda: jtl([[r[0], r[1], r[2], r[7]] for r in rows_of()], [*HEADER[:3], HEADER[7]]),
     "line ends in quotes": lambda: jtl(rows_of(failureMessage='"a\n""b"",\r\n1790000000000,1,x"')),
@@ -92,6 +104,28 @@ def test_any_form_of_the_file_has_the_same_samples(name: str, tmp_path: Path) ->
     assert counts(summary) == WHOLE
     assert summary.main.times["rtt"].max.value == 58  # type: ignore[union-attr]
     assert (summary.verdict.word, summary.missing) == ("fail", [])
+
+
+@pytest.mark.parametrize(
+    "second",
+    [jtl(rows_of(), delimiter=";"), jtl([r[:17] for r in rows_of()], HEADER[:17]), jtl(rows_of(), [*HEADER, '"user"'])],
+    ids=["another delimiter", "fewer columns", "one column more"],
+)
+def test_joined_files_of_other_columns_are_not_read_as_one(second: bytes, tmp_path: Path) -> None:
+    (tmp_path / "samples.jtl").write_bytes(jtl(rows_of()) + second)
+    problem = open_jtl(tmp_path / "samples.jtl")
+    assert isinstance(problem, str) and "a further header line, of other columns or with another delimiter" in problem
+
+
+@pytest.mark.parametrize("name", ["1 and 0", "joined"])
+def test_jmeter_s_dashboard_is_of_rows_as_jmeter_writes_them(name: str, tmp_path: Path) -> None:
+    for file, content in (("usual", jtl(rows_of())), ("other", SAME[name]())):
+        (tmp_path / file).write_bytes(content)
+        opened = open_jtl(tmp_path / file)
+        assert isinstance(opened, JtlFile)
+        opened.write(tmp_path / f"{file}-written")
+    assert not opened.is_usual
+    assert (tmp_path / "other-written").read_bytes() == (tmp_path / "usual-written").read_bytes()
 
 
 def test_labels_that_are_not_utf_8_are_read_as_windows_1252(tmp_path: Path) -> None:
@@ -166,11 +200,16 @@ def test_what_lies_beyond_the_run_on_its_own_clock_is_no_time(role: str, untimed
 
 
 LOST: dict[str, tuple[Callable[[], bytes], int, str]] = {
-    "no number": (lambda: jtl([*rows_of(9), row(9, elapsed="fast")]), 9, "1 row of samples.jtl cannot be read"),
-    "not a number": (lambda: jtl([*rows_of(9), row(9, elapsed="NaN")]), 9, "1 row of samples.jtl cannot be read"),
-    "neither true nor false": (lambda: jtl([*rows_of(9), row(9, success="maybe")]), 9, "1 row of samples.jtl"),
-    "short rows": (lambda: jtl([*rows_of(9), row(9)[:3]]), 9, "1 row of samples.jtl cannot be read"),
-    "the header again": (lambda: jtl(rows_of()) + jtl([]), 10, "1 row of samples.jtl cannot be read"),
+    "no number": (lambda: jtl([*rows_of(9), row(9, elapsed="fast")]), 9, "elapsed is not a number, as in 'fast'"),
+    "not a number": (lambda: jtl([*rows_of(9), row(9, elapsed="NaN")]), 9, "elapsed is not a number, as in 'NaN'"),
+    "an empty time": (lambda: jtl([*rows_of(9), row(9, elapsed="")]), 9, "cannot be read: elapsed is empty"),
+    "no time": (lambda: jtl([*rows_of(9), row(9, timeStamp="now")]), 9, "timeStamp is not a time, as in 'now'"),
+    "neither true nor false": (
+        lambda: jtl([*rows_of(9), row(9, success="maybe")]),
+        9,
+        "1 row of samples.jtl cannot be read: success is not true or false, as in 'maybe'",
+    ),
+    "short rows": (lambda: jtl([*rows_of(9), row(9)[:3]]), 9, "1 row of samples.jtl cannot be read: success is empty"),
     "cut off": (lambda: jtl(rows_of())[:-5], 9, "ends in the middle of a row"),
     "an open quotation": (lambda: jtl([*rows_of(8), row(8, label='"x'), row(9)]), 8, "a quotation mark"),
 }

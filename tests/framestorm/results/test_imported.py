@@ -41,6 +41,7 @@ to contain ok</failureMessage></assertionResult></httpSample>
 
 
 def imported(folder: Path, content: bytes) -> Summary:
+    folder.mkdir(exist_ok=True)
     (folder / "old.jtl").write_bytes(content)
     import_jtl([folder / "old.jtl"], folder / "run")
     build(folder / "run")
@@ -212,13 +213,52 @@ def test_times_in_other_forms_are_read(tmp_path: Path, time: str, assumed: str) 
 
 def test_several_words_are_several_jtls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text(AZURE)
-    (tmp_path / "b.csv").write_text(AZURE)
+    (tmp_path / "b.csv").write_text(AZURE.replace("80,home", "90,home"))
     words = ["report", str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "-o", str(tmp_path / "page")]
     assert cli.main([*words, "--fail-if", "home p95 > 1 s"]) == 0
     assert "on 2 samples" in capsys.readouterr().out
     assert not (tmp_path / "page" / "jmeter").exists(), "JMeter's dashboard is made by ./run.sh report of the folder"
     assert cli.main(["report", str(tmp_path / "a.csv"), str(tmp_path)]) == 2
     assert "is not a file: several words are several JTLs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("second", ["a.csv", "link.csv", "copy.csv", "a.csv.gz", "csv.zip"])
+def test_a_jtl_that_is_given_twice_is_refused(second: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(AZURE)
+    (tmp_path / "copy.csv").write_text(AZURE)
+    (tmp_path / "link.csv").symlink_to("a.csv")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(AZURE.encode()))
+    with zipfile.ZipFile(tmp_path / "csv.zip", "w") as archive:
+        archive.writestr("engine1.csv", AZURE)
+    names = f"{tmp_path}/a.csv and .*{second} have the same content, .* would count twice; name one of them only"
+    with pytest.raises(UsageError, match=names):
+        import_jtl([tmp_path / "a.csv", tmp_path / second], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_generators_that_sent_nothing_may_have_equal_files(tmp_path: Path) -> None:
+    header = AZURE.splitlines(keepends=True)[0]
+    summary = together(tmp_path, {"a.csv": AZURE.encode(), "b.csv": header.encode(), "c.csv": header.encode()})
+    assert counts(summary) == {"home": (1, 0)}
+
+
+@pytest.mark.parametrize("words", [["gone.jtl", "-o", "page"], ["a.csv", "gone.jtl"], ["gone.jtl"]])
+def test_a_file_that_is_not_there_is_named_first(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(AZURE)
+    assert cli.main(["report", *words]) == 2
+    assert "there is no file or folder gone.jtl, nor a run of that name in dashboards/" in capsys.readouterr().err
+
+
+def test_junit_has_no_time_of_a_jtl_without_a_row(tmp_path: Path) -> None:
+    imported(tmp_path, jtl([]))
+    suites = [*ET.parse(tmp_path / "run" / "junit.xml").iter("testsuite")]  # noqa: S314
+    assert [suite.get("timestamp") for suite in suites] == [None]
+    imported(tmp_path / "some", jtl(rows_of()))
+    suites = [*ET.parse(tmp_path / "some" / "run" / "junit.xml").iter("testsuite")]  # noqa: S314
+    assert [suite.get("timestamp") for suite in suites] == ["2026-09-21T14:13:20"]
 
 
 def test_an_imported_run_has_a_baseline_and_a_history(
