@@ -36,7 +36,7 @@ class AnswerVerdict(NamedTuple):
         return _decoded(self.payload) if isinstance(self.payload, str) else self.payload
 
 
-class Answer(NamedTuple):
+class AnswerContent(NamedTuple):
     """The content of an answer with status 200. If it is wrong, `cause` says why and `payload` is None."""
 
     payload: str | bytes | None
@@ -74,8 +74,8 @@ def judge(
     return verdict._replace(cause=cause)
 
 
-def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> Answer:
-    """Read an answer; the result is always an Answer, never an exception."""
+def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> AnswerContent:
+    """Read an answer; the result is always an AnswerContent, never an exception."""
     if encoding.accept == "application/json":
         return _read_json(body, encoding)
     timings = _server_timing(headers.get("Server-Timing", ""))
@@ -84,10 +84,10 @@ def read_answer(body: bytes, headers: Mapping[str, str], encoding: Encoding) -> 
     return _answer(body, faces, timings, cold, encoding)
 
 
-def _read_json(body: bytes, encoding: Encoding) -> Answer:
+def _read_json(body: bytes, encoding: Encoding) -> AnswerContent:
     answer = None if _has_too_many_values(body) else _parsed(body)
     if not isinstance(answer, dict):
-        return Answer(None, None, None, None, None, "not-json")
+        return AnswerContent(None, None, None, None, None, "not-json")
     timings = answer.get("timings_ms")
     cold = answer.get("cold")
     image = answer.get("image")
@@ -111,11 +111,13 @@ def _has_too_many_values(body: bytes) -> bool:
 
 def _answer(
     payload: str | bytes, faces: list[Face] | None, timings: Mapping[str, Any], cold: bool | None, encoding: Encoding
-) -> Answer:
+) -> AnswerContent:
     begin = _decoded(payload[:12]) if isinstance(payload, str) else payload
     is_image = (begin or b"").startswith(SIGNATURES[encoding.image_format])
     handler_ms, model_ms = _milliseconds(timings.get("total")), _milliseconds(timings.get("model"))
-    return Answer(payload if is_image else None, faces, handler_ms, model_ms, cold, None if is_image else "not-image")
+    return AnswerContent(
+        payload if is_image else None, faces, handler_ms, model_ms, cold, None if is_image else "not-image"
+    )
 
 
 def _decoded(base64_text: str) -> bytes | None:

@@ -25,7 +25,7 @@ if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from function.http_app import serve_application
-from function.limits import FunctionLimits, SettingError, integer, limits_from
+from function.limits import FunctionLimits, VariableError, integer, limits_from
 
 MODEL = "tiny"
 PREFIX = "/function/chat"
@@ -258,8 +258,8 @@ def main() -> None:
         layers = integer(os.environ, "layers", "4", 1, 64)
         width = integer(os.environ, "width", "256", 8, 4096)
         if width % 8:
-            raise SettingError(f"width={width}: must be a multiple of 8")
-    except SettingError as error:
+            raise VariableError(f"width={width}: must be a multiple of 8")
+    except VariableError as error:
         sys.exit(f"chat: {error}")
 
     def load() -> object:

@@ -15,7 +15,7 @@ if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
 
 from function.exchange import Handler
 from function.http_app import serve
-from function.limits import SettingError
+from function.limits import VariableError
 from settings import prepare_libraries, settings_from
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         settings = settings_from(os.environ)
-    except SettingError as error:
+    except VariableError as error:
         sys.exit(f"face-blur: {error}")
     prepare_libraries()
 

@@ -16,7 +16,7 @@ if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from function.exchange import Answer, RefusalError, refusal
-from function.limits import SettingError
+from function.limits import VariableError
 from settings import prepare_libraries, settings_from
 
 
@@ -32,7 +32,7 @@ def main() -> int:
 def respond() -> Answer:
     try:
         settings = settings_from(os.environ)
-    except SettingError as error:
+    except VariableError as error:
         return refusal(500, str(error))
     most = settings.limits.max_body_bytes
     body = sys.stdin.buffer.read(most + 1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from function.limits import FunctionLimits, SettingError, integer, limits_from, share, value_of
+from function.limits import FunctionLimits, VariableError, integer, limits_from, share, value_of
 
 # 4K (UHD).
 MAX_PIXELS_DEFAULT = str(3840 * 2160)
@@ -31,10 +31,10 @@ class FaceBlurSettings:
 
 
 def settings_from(environment: Mapping[str, str]) -> FaceBlurSettings:
-    """Read all settings; raises SettingError, which names the variable, its value and what it may be."""
+    """Read all settings; raises VariableError, which names the variable, its value and what it may be."""
     face_model = Path(value_of(environment, "face_model", str(FACE_MODEL_DEFAULT)))
     if not face_model.is_file():
-        raise SettingError(f"face_model={str(face_model)!r}: no such file; set FACE_MODEL to a frozen graph (face.pb)")
+        raise VariableError(f"face_model={str(face_model)!r}: no such file; set FACE_MODEL to a frozen graph (face.pb)")
     return FaceBlurSettings(
         limits=limits_from(environment),
         max_pixels=integer(environment, "max_pixels", MAX_PIXELS_DEFAULT, 1, 2**28),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from answer import Answer, AnswerVerdict, judge, read_answer
+from answer import AnswerContent, AnswerVerdict, judge, read_answer
 from encoding import ENCODINGS
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -25,7 +25,7 @@ def answer(**changed: Any) -> bytes:
 def test_json() -> None:
     text = base64.b64encode(PNG).decode()
     result = read_answer(answer(), {}, ENCODINGS["png-base64"])
-    assert result == Answer(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
+    assert result == AnswerContent(text, [(1, 2, 3, 4)], 3.0, 2.25, True, None)
     assert AnswerVerdict(None, {}, result.payload).image() == PNG
 
 
@@ -54,7 +54,7 @@ def test_raw() -> None:
         "X-Faces": "[[1,2,3,4,0.9],[5,6,7,8,0.8]]",
         "X-Cold": "0",
     }
-    expected = Answer(PNG, [(1, 2, 3, 4), (5, 6, 7, 8)], 23.5, 22.1, False, None)
+    expected = AnswerContent(PNG, [(1, 2, 3, 4), (5, 6, 7, 8)], 23.5, 22.1, False, None)
     assert read_answer(PNG, headers, ENCODINGS["png"]) == expected
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from function.limits import FunctionLimits, SettingError, duration_s, limits_from
+from function.limits import FunctionLimits, VariableError, duration_s, limits_from
 from settings import settings_from
 
 
@@ -47,5 +47,5 @@ def test_durations(text: str, seconds: float) -> None:
     ],
 )
 def test_a_bad_value_is_named_with_what_it_may_be(name: str, value: str) -> None:
-    with pytest.raises(SettingError, match=rf"^{name}='{value}': .+"):
+    with pytest.raises(VariableError, match=rf"^{name}='{value}': .+"):
         settings_from({name.upper(): value})
