@@ -31,6 +31,15 @@ CLIFF = 2.0
 DIGITS = 3
 
 
+def without_disturbed(probes: Sequence[Probe], made: float = math.inf) -> list[Probe]:
+    """Return the probes that count: the load generator made their load, or failed to more than by chance.
+
+    made: the highest load that it made; a load above it may be more than it can make, as the first failure shows.
+    """
+    disturbed = Counter(each.load for each in probes if each.generator)
+    return [each for each in probes if not each.generator or each.load > made or disturbed[each.load] >= TIMES]
+
+
 @dataclass(frozen=True)
 class _Level:
     """One load with its probes."""
@@ -65,10 +74,7 @@ class Search:
     def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
         self.over = over
         made = max((each.load for each in probes if not each.generator), default=-math.inf)
-        disturbed = Counter(each.load for each in probes if each.generator)
-        self._probes = [
-            each for each in probes if not each.generator or each.load > made or disturbed[each.load] >= TIMES
-        ]
+        self._probes = without_disturbed(probes, made)
         by_load = groupby(sorted(self._probes, key=lambda each: each.load), key=lambda each: each.load)
         self._levels = [_Level(load, list(of_load)) for load, of_load in by_load]
         self._fails = [each for each in self._levels if each.margin < 0]

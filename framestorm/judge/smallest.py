@@ -6,10 +6,9 @@ passes with a value is taken to pass with more. A single probe whose load the ge
 is repeated.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
-from framestorm.judge.search import TIMES
+from framestorm.judge.search import TIMES, without_disturbed
 from framestorm.model.search import LoadRange, Probe, Smallest
 
 STEP = 2
@@ -22,13 +21,11 @@ class SmallestSearch:
 
     def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
         self.over = over
-        disturbed = Counter(each.load for each in probes if each.generator)
-        self._blame = next((each.generator for each in probes if disturbed[each.load] >= TIMES and each.generator), "")
+        self._blame = next((each.generator for each in without_disturbed(probes) if each.generator), "")
         self._probes: dict[float, list[Probe]] = {}
         for each in probes:
-            if each.generator and not self._blame:
-                continue
-            self._probes.setdefault(each.load, []).append(each)
+            if not each.generator:
+                self._probes.setdefault(each.load, []).append(each)
         values = sorted(self._probes)
         self._top = max(values, default=None)
         self._least = next((each for each in values if self._margin(each) > 0), None)
