@@ -4,7 +4,8 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +20,17 @@ from framestorm.judge.ladder import Ladder
 from framestorm.judge.search import Search
 from framestorm.judge.smallest import SmallestSearch
 from framestorm.load.kit_load import drawn
+from framestorm.lock import locked
 from framestorm.machine import now_ms
 from framestorm.model import files, stop_rule
 from framestorm.model import plan as plans
+from framestorm.model.files import FileError
 from framestorm.model.plan import Plan
 from framestorm.model.run import Record
-from framestorm.model.search import OF_TARGET, LoadRange, Probe, SearchRecord
+from framestorm.model.search import OF_TARGET, Highest, LoadRange, Probe, SearchRecord, SearchState, Smallest
 from framestorm.model.units import as_number
 from framestorm.parser import Parser, add_stop_rules, add_viewers
-from framestorm.plain import say
+from framestorm.plain import note, say
 from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from framestorm.sinks.live_page import LivePage
 
 FILE = "find.json"
+LOCK = ".lock"  # find.json itself is replaced by each probe
 EXIT_STATUS = (
     "exit status: 0 found, 1 it could not be done, 2 wrong usage, 3 --at-least is not shown or the lowest load failed, "
     "4 stopped early"
@@ -55,7 +59,7 @@ def main(words: Sequence[str]) -> int:
         folder = options.resume
         if vars(options) != vars(_parsed(("--resume", str(folder)))):
             raise UsageError(f"--resume {folder} goes on by the words that the search began with: give no others")
-        options = _parsed(_words_of(folder))
+        options = _parsed(_read(folder).command[2:])
         options.resume = folder
     own = argparse.Namespace(**{name: vars(options).pop(name) for name in OPTIONS})
     hide_password(options, ("find", *words))
@@ -63,7 +67,7 @@ def main(words: Sequence[str]) -> int:
     run = run_options(options, ("find", *words))
     from framestorm.sinks.live_page import live_page
 
-    with live_page(live_port) as page:
+    with nullcontext() if own.resume is None else locked(own.resume / LOCK), live_page(live_port) as page:
         return search(run, ("./run.sh", "find", *words), own, page)
 
 
@@ -108,9 +112,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="DIR", type=Path, help="continue the search of this folder")
 
 
-def _words_of(folder: Path) -> tuple[str, ...]:
-    """Return the words after `find` by which the search of a folder was started."""
-    return files.read(folder / FILE, SearchRecord).command[2:]
+def _read(folder: Path) -> SearchRecord:
+    """Return the record of a search that is to go on.
+
+    Raises:
+        UsageError: it is not a search's folder.
+    """
+    try:
+        return files.read(folder / FILE, SearchRecord)
+    except FileError as error:
+        raise UsageError(
+            f"{paths.shown(folder)} is no search that can go on: {error}; restore that file, or begin a new search"
+        ) from None
 
 
 def over_of(text: str | None, plan: Plan) -> LoadRange:
@@ -170,8 +183,7 @@ def search(
     lengths = _Lengths(plan, over, own.objectives, own.probe_s, run.what.given)
     if own.resume is not None:
         folder = own.resume.absolute()
-        record = files.read(folder / FILE, SearchRecord)
-        record = replace(record, state="searching", answer=None)
+        record = replace(_read(folder), state="searching", answer=None, ended_ms=None, text="", reason="")
     else:
         folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"find-{plan.path.stem}")
         if folder.exists():
@@ -193,15 +205,29 @@ def search(
         conductor.check(_probe_options(run, over, over.low, lengths.at(over.low), folder / "probe-checked"))
     else:
         setup.ensure([*pieces.of_plan(plan, run.what.given), *setting.needs((over.low, over.high))])
-    folder.mkdir(parents=True, exist_ok=True)
-    files.write(folder / FILE, record, indent=1)
-    if setting is not None:
-        setting.begin(folder)
-    try:
-        return _Loop(run, folder, record, lengths, own.drain_s, setting, live_page).go()
-    finally:
+    with _made(folder) if own.resume is None else nullcontext():
         if setting is not None:
-            setting.close()
+            setting.begin(folder)
+        try:
+            return _Loop(run, folder, record, lengths, own.drain_s, setting, live_page).go()
+        finally:
+            if setting is not None:
+                setting.close()
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make the folder of a new search, and keep other processes from it.
+
+    Raises:
+        UsageError: it exists by now, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}; choose a new folder with -o") from None
+    with locked(folder / LOCK):
+        yield
 
 
 class _Lengths:
@@ -256,28 +282,40 @@ class _Loop:
         self._stop_signals = StopSignals()
 
     def go(self) -> int:
-        with self._stop_signals.caught():
-            while (load := self._search().next_load()) is not None and not self._stop_signals.count:
-                if len(self._record.probes) >= MOST_PROBES:
-                    raise FramestormError(
-                        f"after {MOST_PROBES} probes there is no answer: results differ too much from probe to probe; "
-                        "make them longer by --probe-s"
-                    )
-                if self._record.probes:
-                    self._drain(self._record.probes[-1])
-                probe = self._probe(load)
-                if probe is None:
-                    break
-                self._record = replace(self._record, probes=[*self._record.probes, probe])
-                self._write()
-                print(page.probe_line(len(self._record.probes), probe, self._record.over), file=sys.stderr, flush=True)
+        self._write()
+        try:
+            with self._stop_signals.caught():
+                self._make_probes()
+        except Exception as error:
+            shown = paths.shown(self._folder)
+            note(f"why it failed is in {shown}/index.html; once that is mended: ./run.sh find --resume {shown}")
+            with suppress(OSError):  # of a disk that is full, which would hide the error
+                self._end("failed", reason=str(error))
+            raise
         answer = self._search().answer()
-        self._record = replace(
-            self._record, state="stopped" if answer is None else "complete", answer=answer, ended_ms=now_ms()
-        )
+        self._end("stopped" if answer is None else "complete", answer=answer)
+        return show(self._folder)
+
+    def _make_probes(self) -> None:
+        while (load := self._search().next_load()) is not None and not self._stop_signals.count:
+            if len(self._record.probes) >= MOST_PROBES:
+                raise FramestormError(
+                    f"after {MOST_PROBES} probes there is no answer: results differ too much from probe to probe; "
+                    "make them longer by --probe-s"
+                )
+            if self._record.probes:
+                self._drain(self._record.probes[-1])
+            probe = self._probe(load)
+            if probe is None:
+                break
+            self._record = replace(self._record, probes=[*self._record.probes, probe])
+            self._write()
+            print(page.probe_line(len(self._record.probes), probe, self._record.over), file=sys.stderr, flush=True)
+
+    def _end(self, state: SearchState, answer: Highest | Smallest | None = None, reason: str = "") -> None:
+        self._record = replace(self._record, state=state, answer=answer, reason=reason, ended_ms=now_ms())
         self._record = replace(self._record, text=page.sentence(self._record))
         self._write()
-        return show(self._folder)
 
     def _search(self) -> Search | Ladder | SmallestSearch:
         over, probes = self._record.over, self._record.probes
@@ -323,10 +361,7 @@ class _Loop:
         if state.state == "decided":
             return decided_of(run_dir, load, length_s)
         if state.state != "complete":
-            raise FramestormError(
-                f"the probe at {load:g} {state.state}: {state.reason}; "
-                f"continue by ./run.sh find --resume {paths.shown(self._folder)}"
-            )
+            raise FramestormError(f"the probe at {load:g} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
         return (rung_of if self._record.is_ladder else probe_of)(run_dir, load, length_s)
 
 

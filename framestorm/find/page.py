@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from framestorm.errors import FramestormError
 from framestorm.model import units
 from framestorm.model.criteria import CriteriaError, metric_name, parse
 from framestorm.model.files import write_text
@@ -58,16 +59,16 @@ def is_shown(record: SearchRecord) -> bool:
 
 def exit_status(record: SearchRecord) -> int:
     """Return the exit status of run.sh."""
-    return 4 if record.answer is None else 0 if is_shown(record) else 3
+    if record.answer is None:
+        return FramestormError.exit_status if record.state == "failed" else 4
+    return 0 if is_shown(record) else 3
 
 
 def sentence(record: SearchRecord) -> str:
     """Return the answer in a sentence or two."""
     answer, over = record.answer, record.over
     if answer is None:
-        passed = [] if over.is_of_target else [each.load for each in record.probes if each.passed]
-        best = f"; the highest that passed so far is {amount(max(passed), over)}" if passed else ""
-        return f"The search is not over{best}. Continue it with --resume."
+        return _sentence_without_answer(record)
     if isinstance(answer, Smallest):
         return _sentence_of_smallest(answer, over)
     if answer.highest is None and answer.why:
@@ -97,6 +98,25 @@ def sentence(record: SearchRecord) -> str:
     if record.at_least is not None and not is_shown(record):
         text += f" That {amount(record.at_least, over)} are carried is not shown."
     return text
+
+
+def _sentence_without_answer(record: SearchRecord) -> str:
+    """Return why a search has no answer, how far it came, and what to do."""
+    over, best = record.over, ""
+    passed = [] if over.is_of_target else [each for each in record.probes if each.passed]
+    if passed and record.is_ladder:
+        most = max(passed, key=lambda each: each.answered_per_s or 0.0)
+        best = f" The highest rate so far is {units.rate(most.answered_per_s or 0.0)}, with {amount(most.load, over)}."
+    elif passed:
+        best = f" The highest that passed so far is {amount(max(each.load for each in passed), over)}."
+    if record.state == "failed":
+        return (
+            f"The search failed: {record.reason}.{best} Its probes are kept: --resume goes on with the same options once "
+            "the cause is gone; for other options, begin a new search."
+        )
+    if record.state == "stopped":
+        return f"The search was stopped.{best} Continue it with --resume."
+    return f"The search is not over.{best} If nothing runs it any more, continue it with --resume."
 
 
 def _change_there(binding: str, *, is_cliff: bool) -> str:
@@ -146,7 +166,8 @@ def write(folder: Path, record: SearchRecord) -> None:
 
 def page_html(record: SearchRecord) -> str:
     """Render the page."""
-    looks = {0: "pass", 3: "fail", 4: "partial"}
+    looks = {0: "pass", 1: "fail", 3: "fail", 4: "partial"}
+    states = {"searching": "Not finished", "stopped": "Stopped", "failed": "Failed"}
     words = {"found": "Found", "at_least": "At least", "below_range": "Below the range"}
     words |= {"above_range": "Above the range", "not_known": "Not known"}
     return render(
@@ -156,7 +177,7 @@ def page_html(record: SearchRecord) -> str:
         s=record,
         text=sentence(record).rstrip("."),
         look=looks[exit_status(record)],
-        verdict_word=words[record.answer.word] if record.answer else "Not finished",
+        verdict_word=words[record.answer.word] if record.answer else states[record.state],
     )
 
 
@@ -166,7 +187,7 @@ def junit_xml(record: SearchRecord) -> str:
     asked = "the range is large enough" if record.over.is_of_target else "the lowest load passes"
     asked = asked if record.at_least is None else f"at least {amount(record.at_least, record.over)}"
     cases = [
-        Case("the search is complete", None if answer else ("partial", text)),
+        Case("the search is complete", None if answer else ("failed" if record.reason else "partial", text)),
         Case(asked, None if is_shown(record) else ("failed", text), output=text),
     ]
     name = Path(record.plan).stem

@@ -6,7 +6,8 @@ from typing import Literal
 from framestorm.model.files import FORMAT
 from framestorm.stats.estimate import Estimate
 
-SearchState = Literal["searching", "stopped", "complete"]
+# searching: also if it was killed.
+SearchState = Literal["searching", "stopped", "failed", "complete"]
 # found: between `highest` and `first_fail`; at_least: the range ended, or the load generator was the bottleneck.
 AnswerWord = Literal["found", "at_least", "below_range"]
 # not_known: the load generator was the bottleneck.
@@ -144,6 +145,7 @@ class SearchRecord:
     """The content of find.json; answer: None as long as it goes on.
 
     at_least: what --at-least asks for; text: the answer in a sentence. target: the words of --target.
+    reason: why it failed, empty if it did not.
     """
 
     over: LoadRange
@@ -158,6 +160,7 @@ class SearchRecord:
     ended_ms: float | None = None
     text: str = ""
     target: tuple[str, ...] = ()
+    reason: str = ""
     format: int = field(default=FORMAT, kw_only=True)
 
     @property

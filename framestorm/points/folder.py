@@ -1,18 +1,18 @@
 """A study's folder: what it was started with and its points, a line for each run that ended, and the runs."""
 
-import fcntl
 import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from framestorm import paths
-from framestorm.errors import FramestormError, UsageError
+from framestorm.errors import UsageError
+from framestorm.lock import locked
 from framestorm.machine import kit, now_ms
 from framestorm.model import files
 from framestorm.model.files import FORMAT, FileError
@@ -206,20 +206,13 @@ class StudyFolder:
         self.record = replace(self.record, **fields)
         files.write(self.path / FILE, self.record, indent=2)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from running this study; the lock is released when the process ends.
 
         Raises:
             FramestormError: another process is running it.
         """
-        with (self.path / RUNS).open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                shown = paths.shown(self.path)
-                raise FramestormError(f"{shown} is being run by another process; wait for it, or end it") from None
-            yield
+        return locked(self.path / RUNS)
 
     def lines(self) -> dict[tuple[str, int], RunLine]:
         """Return the last line of each point and repetition; an incomplete line, left by a crash, is ignored."""

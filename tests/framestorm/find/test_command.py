@@ -1,11 +1,16 @@
-"""Searches that are refused before anything is started."""
+"""Searches that are refused before anything is started, that fail, and that go on."""
 
+import json
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from framestorm.errors import UsageError
+from framestorm.errors import FramestormError, UsageError
 from framestorm.find import command
+from framestorm.lock import locked
+from tests.framestorm.find.conftest import BROKEN, LOST, STOPPED, SimulatedRuns
 
 RATES = ("--over", "rate_per_s=1..9", "-t", "jmx/request-rate.jmx", "-Jurl=http://127.0.0.1:9/")
 
@@ -21,3 +26,120 @@ def test_what_lies_outside_of_the_range_can_never_be_shown(least: str, tmp_path:
 def test_a_search_goes_on_by_the_words_that_it_began_with(words: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="give no others"):
         command.main(["--resume", str(tmp_path), *words])
+
+
+def find(folder: Path, *words: str) -> int:
+    words = ("--over", "rate_per_s=10..80", "--slo", "p95 < 100 ms", "--drain-s", "0", *RATES[2:], *words)
+    return command.main([*words, "-o", str(folder)])
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "find.json").read_text())
+    return record
+
+
+def test_a_search_finds_what_the_function_carries(tmp_path: Path, runs: SimulatedRuns) -> None:
+    assert find(tmp_path / "find") == 0
+    record = record_of(tmp_path / "find")
+    assert (record["state"], record["reason"], record["answer"]["highest"]) == ("complete", "", 40)
+    # One that has its answer keeps it.
+    assert command.main(["--resume", str(tmp_path / "find")]) == 0
+    assert record_of(tmp_path / "find")["text"] == record["text"]
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"),
+    [
+        (LOST, "vm: connection lost"),
+        (BROKEN, "the probe at 40 failed: JMeter was ended by signal 9; see "),
+        (None, "at 40, 'p95 < 100 ms' could not be judged: there is no sample of frame"),
+    ],
+)
+def test_a_search_that_fails_says_why_and_goes_on_once_that_is_mended(
+    failing: Any, reason: str, tmp_path: Path, runs: SimulatedRuns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, carries = tmp_path / "find", runs.p95_ms
+    runs.p95_ms = lambda load: failing if load == 40 else carries(load)
+    with pytest.raises(FramestormError, match=reason):
+        find(folder)
+    record = record_of(folder)
+    assert (record["state"], [each["load"] for each in record["probes"]]) == ("failed", [10])
+    assert record["reason"].startswith(reason)
+    assert f"./run.sh find --resume {folder}" in capsys.readouterr().err
+    page, junit = ((folder / name).read_text() for name in ("index.html", "junit.xml"))
+    assert '<p class="word">Failed</p>' in page
+    assert "the search is complete" in junit and 'type="failed"' in junit
+    for text in map(unescape, (page, junit, record["text"])):
+        assert f"The search failed: {reason}" in text
+        assert "The highest that passed so far is 10/s" in text
+    assert command.show(folder) == 1
+    runs.p95_ms = carries
+    assert command.main(["--resume", str(folder)]) == 0
+    resumed = record_of(folder)
+    assert (resumed["state"], resumed["reason"], resumed["answer"]["highest"]) == ("complete", "", 40)
+    assert resumed["probes"][:1] == record["probes"]
+
+
+def test_a_search_without_an_answer_after_many_probes_fails(
+    tmp_path: Path, runs: SimulatedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "MOST_PROBES", 3)
+    folder = tmp_path / "find"
+    for go in (lambda: find(folder), lambda: command.main(["--resume", str(folder)])):
+        with pytest.raises(FramestormError, match="after 3 probes there is no answer"):
+            go()
+        record = record_of(folder)
+        assert (record["state"], len(record["probes"]), len(runs.loads)) == ("failed", 3, 3)
+        assert "begin a new search" in record["text"] and "after 3 probes" in (folder / "junit.xml").read_text()
+
+
+def test_a_search_that_is_interrupted_can_go_on(tmp_path: Path, runs: SimulatedRuns) -> None:
+    folder, carries = tmp_path / "find", runs.p95_ms
+    runs.p95_ms = lambda load: STOPPED if load == 40 else carries(load)
+    assert find(folder) == 4
+    record = record_of(folder)
+    assert (record["state"], len(record["probes"])) == ("stopped", 1)
+    text = "The search was stopped. The highest that passed so far is 10/s. Continue it with --resume"
+    assert text in record["text"] and text in (folder / "index.html").read_text()
+    runs.p95_ms = carries
+    assert command.main(["--resume", str(folder)]) == 0
+    assert record_of(folder)["answer"]["highest"] == 40
+
+
+def test_a_record_of_before_there_were_reasons_goes_on(tmp_path: Path, runs: SimulatedRuns) -> None:
+    find(tmp_path / "find")
+    record = record_of(tmp_path / "find")
+    record |= {"state": "searching", "answer": None, "probes": record["probes"][:1]}
+    del record["reason"]
+    (tmp_path / "find" / "find.json").write_text(json.dumps(record))
+    assert command.main(["--resume", str(tmp_path / "find")]) == 0
+
+
+def test_one_process_at_a_time_searches_in_a_folder(tmp_path: Path, runs: SimulatedRuns) -> None:
+    folder, carries, refusals = tmp_path / "find", runs.p95_ms, []
+
+    def resumed_meanwhile(load: float) -> Any:
+        with pytest.raises(FramestormError, match="is being run by another process; wait for it") as refused:
+            command.main(["--resume", str(folder)])
+        refusals.append(refused.value.exit_status)
+        return carries(load)
+
+    runs.p95_ms = resumed_meanwhile
+    assert find(folder) == 0
+    n = len(record_of(folder)["probes"])
+    assert refusals == [1] * n and len(runs.loads) == n
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    with locked(folder / command.LOCK), pytest.raises(FramestormError, match="by another process"):
+        command.main(["--resume", str(folder)])
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize("content", [None, "", '{"over": {"name": "rate_per_s", "lo', "[]", '{"runs": 3}'])
+def test_what_is_no_search_is_not_resumed_and_not_touched(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "find.json").write_text(content)
+    (tmp_path / "notes.txt").write_text("mine")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError, match=r"no search that can go on: .*find\.json.*; restore that file, or begin"):
+        command.main(["--resume", str(tmp_path)])
+    assert sorted(tmp_path.iterdir()) == before

@@ -22,7 +22,7 @@ REPLICAS = LoadRange("target.replicas", 1, 8, is_whole=True)
             3,
         ),
         (Smallest("not_known", None, 1, why="vm was saturated"), "No answer: vm was saturated. ", 3),
-        (None, "The search is not over. Continue it with --resume.", 4),
+        (None, "The search is not over. If nothing runs it any more, continue it with --resume.", 4),
     ],
 )
 def test_an_answer_in_words(tmp_path: Path, answer: Smallest | None, text: str, status: int) -> None:
