@@ -52,9 +52,8 @@ def jmeter() -> Files:
 
 def kit() -> Files:
     """What a slave needs of the checkout, laid out as there, and the default clip."""
-    files = [file for names in ("*.p[yl]", "datatypes.json") for file in _tree(REPO / "client", names, "client/")]
-    for name in ("user.properties", "jmeter-server"):
-        files += _tree(REPO / "jmx", name, "jmx/")
+    patterns = (REPO / "framestorm/hosts/kit.txt").read_text().split()
+    files = [file for each in patterns for file in _tree(REPO, each)]
     return [*files, ("video/sample.mp4", LOCAL / "sample.mp4")]
 
 

@@ -1,6 +1,7 @@
 """Checks of every host before any load: each failure names the host, what is wrong, and the remedy."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from framestorm import paths, probe
 from framestorm.hosts.member import HostError, Member, together
@@ -13,10 +14,9 @@ CLOCK_WITHIN_MS = 100.0
 
 
 def kit_files() -> list[str]:
-    """Return the files of the checkout that a slave must have as they are here."""
-    clients = [*sorted(paths.CLIENT.glob("*.p[yl]")), paths.CLIENT / "datatypes.json"]
-    files = [*clients, paths.JMX / "user.properties", paths.JMX / "jmeter-server"]
-    return [str(path.relative_to(paths.ROOT)) for path in files]
+    """Return the files of the checkout that a slave gets by ansible/pack.py and must have as they are here."""
+    patterns = Path(__file__).with_name("kit.txt").read_text().split()
+    return [str(path.relative_to(paths.ROOT)) for each in patterns for path in sorted(paths.ROOT.glob(each))]
 
 
 def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> dict[Member, list[str]]:

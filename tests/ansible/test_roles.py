@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from framestorm.hosts import preflight
 from framestorm.paths import ANSIBLE, ROOT
 from lab.hosts import planned
 from tests.conftest import ansible_tool
@@ -92,6 +93,14 @@ def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.M
     assert (other != digest, first.exists(), second.exists()) == (True, False, True)
     listing = subprocess.run(["tar", "tf", second], capture_output=True, text=True, check=True).stdout.split()
     assert listing == ["lib/", "lib/a.jar", "lib/junit/", f".packed-{other}"]
+
+
+def test_a_slave_gets_the_files_that_pre_flight_looks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ANSIBLE))
+    pack = importlib.import_module("pack")
+    names = [name for name, _ in pack.kit()]
+    assert names == [*preflight.kit_files(), "video/sample.mp4"]
+    assert {"client/client.py", "client/launch.pl", "client/datatypes.json", "jmx/jmeter-server"} < {*names}
 
 
 def test_what_is_not_there_to_pack_is_said() -> None:
