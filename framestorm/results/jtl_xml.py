@@ -18,6 +18,14 @@ ATTRIBUTES = {
 }  # fmt: skip
 COLUMNS = in_order((*DEFAULT, "Hostname", SAMPLE_KIND))
 SAMPLES = ("sample", "httpSample")
+# What a parser finds where another document begins: its declaration, or its first element.
+NEXT = {
+    xml.parsers.expat.errors.codes[message]
+    for message in (
+        xml.parsers.expat.errors.XML_ERROR_MISPLACED_XML_PI,
+        xml.parsers.expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT,
+    )
+}
 # What is in an assertion's result, and the URL of a request, by their elements.
 _TEXTS = ("failureMessage", "failure", "error", "java.net.URL")
 
@@ -46,14 +54,17 @@ class _Converter:
         self._open: list[_Sample] = []
         self._text: list[str] = []
         self._assertion: dict[str, str] = {}
+        self._depth = 0
+        self.is_damaged = False
 
-    @property
-    def is_within(self) -> bool:
-        """Whether a sample has begun and not ended."""
-        return bool(self._open)
+    def cut_off(self) -> None:
+        """Leave out what has begun and not ended."""
+        self.is_damaged = self.is_damaged or self._depth > 0
+        self._open, self._depth = [], 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self._text = []
+        self._depth += 1
         if name in SAMPLES:
             is_transaction = bool(TRANSACTION_PATTERN.search(attributes.get("rm", ""))) and name == "sample"
             outer = self._open[-1] if self._open else None
@@ -67,6 +78,7 @@ class _Converter:
         self._text.append(text)
 
     def end(self, name: str) -> None:
+        self._depth -= 1
         if name in SAMPLES:
             sample = self._open.pop()
             rows = [sample.row(), *sample.rows]
@@ -86,21 +98,38 @@ class _Converter:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write the samples of an XML file as CSV; of one that is cut off or damaged those before, and half a row."""
+    """Write the samples of an XML file as CSV; of one that is cut off or damaged those before, and half a row.
+
+    Files that were joined, as by `cat`, are read one after the other.
+    """
     with source.open("rb") as file, target.open("w", encoding="utf-8", newline="") as output:
         converter = _Converter(output)
-        parser: Any = xml.parsers.expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler = converter.start
-        parser.EndElementHandler = converter.end
-        parser.CharacterDataHandler = converter.characters
-        parser.StartDoctypeDeclHandler = _refuse
-        try:
-            while chunk := file.read(CHUNK_BYTES):
-                parser.Parse(chunk, False)
-            parser.Parse(b"", True)
-        except xml.parsers.expat.ExpatError:
+        begin: int | None = 0
+        while begin is not None:
+            file.seek(begin)
+            begin = _convert_one(file, converter, begin)
+        if converter.is_damaged:
             output.write("0,0")  # which the report says to be left out
+
+
+def _convert_one(file: IO[bytes], converter: _Converter, begin: int) -> int | None:
+    """Convert a document that begins there; return where the next one begins, None if it is the last."""
+    parser: Any = xml.parsers.expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = converter.start
+    parser.EndElementHandler = converter.end
+    parser.CharacterDataHandler = converter.characters
+    parser.StartDoctypeDeclHandler = _refuse
+    try:
+        while chunk := file.read(CHUNK_BYTES):
+            parser.Parse(chunk, False)
+        parser.Parse(b"", True)
+    except xml.parsers.expat.ExpatError as error:
+        if error.code in NEXT and parser.ErrorByteIndex > 0:
+            converter.cut_off()
+            return begin + int(parser.ErrorByteIndex)
+        converter.is_damaged = True
+    return None
 
 
 def _refuse(*_: object) -> None:

@@ -98,6 +98,26 @@ def test_xml_that_is_cut_off_is_read_up_to_there(end: int, tmp_path: Path) -> No
     assert summary.missing[0] == "samples.jtl ends in the middle of a row; the row was left out"
 
 
+WITHOUT_DECLARATION = XML.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("content", "n", "is_whole"),
+    [
+        (XML + XML, 6, True),
+        (XML + WITHOUT_DECLARATION, 6, True),
+        (XML[: XML.index("<sample")] + XML, 4, False),
+        (XML[: XML.index('  <httpSample t="80"')] + XML, 4, False),
+        (XML + XML[: XML.index("<sample")], 4, False),
+        (XML + "and more", 3, False),
+    ],
+    ids=["whole", "no declaration", "the first cut off", "within a sample", "the second cut off", "no XML"],
+)
+def test_xml_files_that_were_joined_are_read(content: str, n: int, is_whole: bool, tmp_path: Path) -> None:
+    summary = imported(tmp_path, content.encode())
+    assert (summary.main.n, not summary.missing) == (n, is_whole)
+
+
 def test_what_is_no_jtl_is_refused(tmp_path: Path) -> None:
     plan = b"<?xml version='1.0'?><!-- <testResults> --><jmeterTestPlan><hashTree/></jmeterTestPlan>"
     for content, problem in ((b"", ""), (b"a,b\n1,2\n", ""), (b"\0\0\0", ""), (plan, ".*<jmeterTestPlan>")):
