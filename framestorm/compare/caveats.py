@@ -129,6 +129,8 @@ def _many_failed(name: str, n: int, ok: int, timed_out: int) -> list[str]:
     share = share_without_time(n, ok, timed_out)
     if share is None:
         return []
+    if not ok and not timed_out:
+        return [f"{name}: all of its {plural(n, 'sample')} failed, so it has no response times."]
     return [
         f"{name}: {percent(share)} of the samples failed, timeouts aside. They have no response time, so the times of "
         "the others may look better than the service was."

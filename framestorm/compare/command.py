@@ -7,7 +7,7 @@ from framestorm import paths
 from framestorm.compare.comparing import compare
 from framestorm.compare.page import junit_xml, page_html, terminal_text
 from framestorm.compare.sides import Sides, StudySide, factors_text, levels, read_sides
-from framestorm.compare.thresholds import DEFAULTS, check_measured, thresholds_of
+from framestorm.compare.thresholds import DEFAULTS, check_measured, parse_threshold, thresholds_of
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.files import dump, write_text
 from framestorm.parser import Parser
@@ -33,11 +33,14 @@ def main(words: Sequence[str]) -> int:
             raise UsageError(f"{path} exists; a comparison overwrites nothing; choose another by -o or --json")
     if asked.json is not None and not asked.json.absolute().parent.is_dir():
         raise UsageError(f"--json {asked.json}: there is no folder {asked.json.parent}")
+    # Before the report of a JTL is made for it.
+    for text in asked.thresholds:
+        parse_threshold(text)
     sides = _sides(asked.sides, asked.factor)
     thresholds = thresholds_of(asked.thresholds, sides)
     judged = [threshold.metric for threshold in thresholds]
     sides = [side.with_metrics(judged) if isinstance(side, StudySide) else side for side in sides]  # type: ignore[assignment]
-    check_measured(thresholds, sides)
+    check_measured(thresholds, sides, asked.thresholds)
     # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
     command += [word for text in asked.thresholds for word in ("--threshold", text)]
@@ -94,11 +97,11 @@ def _parser() -> Parser:
 
 
 def _sides(names: Sequence[str], factor: str | None) -> Sides:
-    sides = read_sides(names)
+    sides = read_sides(names, factor)
     if factor is not None:
         return levels(sides, factor)
-    if len(sides) < 2:
-        (side,) = sides
-        hint = f"; or two levels of this one by --factor: {factors_text(side)}" if isinstance(side, StudySide) else ""
-        raise UsageError(f"{names[0]} is only one side: two are needed, the baseline first{hint}")
+    (side, *others) = sides
+    if not others and isinstance(side, StudySide):
+        hint = f"or two levels of this one by --factor: {factors_text(side)}"
+        raise UsageError(f"{names[0]} is only one side: two are needed, the baseline first; {hint}")
     return sides

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from framestorm import paths
-from framestorm.compare.runs import ONE_POINT, RunSide, read_compared
+from framestorm.compare.runs import ONE_POINT, Run, RunSide, read_compared
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model.comparison import SideFigure
 from framestorm.model.files import FileError, read
@@ -26,6 +26,7 @@ from framestorm.results.imported import import_jtl
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ONE_STUDY = "--factor compares levels of one study: name one study and nothing else"
 
 
 class StudyRun(NamedTuple):
@@ -178,8 +179,8 @@ def factors_text(side: StudySide) -> str:
 Sides = Sequence[RunSide] | Sequence[StudySide]
 
 
-def read_sides(words: Sequence[str]) -> list[RunSide] | list[StudySide]:
-    """Find and read what is to be compared.
+def read_sides(words: Sequence[str], factor: str | None = None) -> list[RunSide] | list[StudySide]:
+    """Find and read what is to be compared: with a factor, the one study that has it.
 
     Raises:
         UsageError: a name is neither run nor study, both kinds are named, or repetitions are not runs.
@@ -187,41 +188,44 @@ def read_sides(words: Sequence[str]) -> list[RunSide] | list[StudySide]:
     """
     if len(words) > len(LABELS):
         raise UsageError(f"{len(words)} sides; at most {len(LABELS)} can be compared")
-    by_side = [_folders(word) for word in words]
-    are_studies = [(folders[0] / STUDY).is_file() for folders in by_side]
+    by_side = [_places(word) for word in words]
+    are_studies = [(places[0] / STUDY).is_file() for places in by_side]
     if len(set(are_studies)) > 1:
         study, run = words[are_studies.index(True)], words[are_studies.index(False)]
         raise UsageError(f"{study} is a study and {run} a run: runs are compared with runs and studies with studies")
+    if factor is not None and (len(words) > 1 or not are_studies[0]):
+        raise UsageError(ONE_STUDY)
     if are_studies[0]:
-        return [read_study(label, folders[0]) for label, folders in zip(LABELS, by_side, strict=False)]
-    runs = {folder: read_compared(folder) for folder in dict.fromkeys(folder for each in by_side for folder in each)}
+        return [read_study(label, places[0]) for label, places in zip(LABELS, by_side, strict=False)]
+    if len(words) == 1:
+        raise UsageError(f"{words[0]} is only one side: two are needed, the baseline first")
+    runs = {place: _read_run(place) for place in dict.fromkeys(place for each in by_side for place in each)}
     return [
-        RunSide(label, tuple(runs[folder] for folder in folders))
-        for label, folders in zip(LABELS, by_side, strict=False)
+        RunSide(label, tuple(runs[place] for place in places)) for label, places in zip(LABELS, by_side, strict=False)
     ]
 
 
-def _folders(word: str) -> list[Path]:
-    """The folders that a word names: one, or several runs with commas between; a folder's name may hold commas too."""
-    parts, folders = word.split(","), list[Path]()
+def _places(word: str) -> list[Path]:
+    """The folders and JTLs that a word names: one, or several runs with commas between; a name may hold commas too."""
+    parts, places = word.split(","), list[Path]()
     while parts:
         ends = range(len(parts), 0, -1)
-        end, folder = next(((end, at) for end in ends if (at := _find(",".join(parts[:end])))), (0, None))
-        if folder is None:
+        end, place = next(((end, at) for end in ends if (at := _find(",".join(parts[:end])))), (0, None))
+        if place is None:
             raise UsageError(
                 f"{parts[0] or word!r} is neither a run nor a study: no {RUN} and no {STUDY} in it, nor in a folder of "
                 f"that name in {paths.shown(paths.DASHBOARDS)}/"
             )
-        folders.append(folder)
+        places.append(place)
         parts = parts[end:]
-    studies = [folder for folder in folders if (folder / STUDY).is_file()]
-    if studies and len(folders) > 1:
+    studies = [place for place in places if (place / STUDY).is_file()]
+    if studies and len(places) > 1:
         raise UsageError(
             f"{studies[0].name} is a study, which has its own repetitions; only runs can be joined by commas"
         )
-    if len(set(folders)) < len(folders):
+    if len(set(places)) < len(places):
         raise UsageError(f"{word}: the same run twice; a repetition is a run of its own")
-    return folders
+    return places
 
 
 def find_run(word: str) -> Path | None:
@@ -232,18 +236,20 @@ def find_run(word: str) -> Path | None:
 
 def _find(word: str) -> Path | None:
     if word and Path(word).is_file():
-        return _of_jtl(Path(word))
+        return Path(word).resolve()
     candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
     return next((f.resolve() for f in candidates if (f / RUN).is_file() or (f / STUDY).is_file()), None)
 
 
-def _of_jtl(jtl: Path) -> Path:
-    """Return the folder of a run made from a JTL."""
-    folder = paths.new_dashboard(jtl.stem)
-    import_jtl([jtl], folder)
+def _read_run(place: Path) -> Run:
+    """Read the run of a folder, or make one of a JTL."""
+    if not place.is_file():
+        return read_compared(place)
+    folder = paths.new_dashboard(place.stem)
+    import_jtl([place], folder)
     build(folder)
-    note(f"the report of {jtl} is {paths.shown(folder / 'index.html')}")
-    return folder
+    note(f"the report of {paths.shown(place)} is {paths.shown(folder / 'index.html')}")
+    return read_compared(folder)
 
 
 def levels(sides: Sides, factor: str) -> list[StudySide]:
@@ -254,7 +260,7 @@ def levels(sides: Sides, factor: str) -> list[StudySide]:
     """
     (side,) = sides if len(sides) == 1 else (None,)
     if not isinstance(side, StudySide):
-        raise UsageError("--factor compares levels of one study: name one study and nothing else")
+        raise UsageError(ONE_STUDY)
     name, _, text = factor.partition("=")
     chosen, known = text.split(","), side.levels().get(name, [])
     if len(set(chosen)) < max(2, len(chosen)) or not known or not set(chosen) <= set(known):

@@ -70,7 +70,8 @@ class _Converter:
             outer = self._open[-1] if self._open else None
             is_own = outer is None or (outer.is_transaction and outer.kind != SUB_RESULT)
             kind = (TRANSACTION if is_transaction else "sample") if is_own else SUB_RESULT
-            self._open.append(_Sample(attributes, is_transaction, kind))
+            # One of HTTP may have been saved without its URL.
+            self._open.append(_Sample(attributes, is_transaction, kind, "" if name == "httpSample" else "null"))
         elif name == "assertionResult":
             self._assertion = {}
 

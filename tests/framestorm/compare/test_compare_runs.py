@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from framestorm import paths
 from framestorm.cli import main
 from tests.framestorm.compare.conftest import Make, compare, steady
 
@@ -201,6 +202,7 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
         (["{a}", "{a}", "--json", "/nowhere/made.json"], "there is no folder /nowhere"),
         (["{a}", "{a}", "-o", "{a}"], "exists; a comparison overwrites nothing"),
         (["{a}", "{a}", "--factor", "way=a,b"], "name one study and nothing else"),
+        (["{a}", "--factor", "way=a,b"], "name one study and nothing else"),
         (["{study}"], "or two levels of this one by --factor: way=fork,kept-alive; users=1,3,9"),
         (["{study}", "--factor", "speed=1,2"], "a factor of s: way=fork,kept-alive; users=1,3,9"),
         (["{study}", "--factor", "way=fork,spoon"], "a factor of s: way=fork,kept-alive"),
@@ -214,6 +216,38 @@ def test_wrong_usage(
     places = {"a": make_run("a", steady(30, 1)), "study": make_study("s", lambda way, n, k: {"mean_ms": 10.0 * n + k})}
     assert main(["compare", *(word.format(**places) for word in words)]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["nowhere"], [], ["{a}", "--threshold", "mean"], ["{a}", "--factor", "way=a,b"], ["{jtl},{jtl}"]]
+)
+def test_no_report_of_a_jtl_is_made_for_a_command_that_is_wrong(
+    words: list[str], make_run: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
+    jtl = make_run("a", steady(30, 1)) / "samples.jtl"
+    places = {"a": jtl.parent, "jtl": jtl}
+    assert main(["compare", str(jtl), *(word.format(**places) for word in words)]) == 2
+    assert not paths.DASHBOARDS.exists()
+
+
+@pytest.mark.parametrize("limits", [(), ("--threshold", "mean 10 %")])
+def test_runs_without_a_success_have_no_times_to_judge(
+    limits: tuple[str, ...], make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The usual thresholds are of no use then; one that was asked for is a mistake."""
+    sides = [make_run(name, steady(30, 1), refused=tuple(range(30))) for name in ("a", "b")]
+    if limits:
+        assert main(["compare", *map(str, sides), *limits]) == 2
+        assert "--threshold: there is no mean_ms; there are served_per_s, success" in capsys.readouterr().err
+        return
+    status, made = compare(tmp_path, *sides)
+    states = {each["metric"]: each["state"] for each in made["thresholds"]}
+    assert (status, states) == (
+        0,
+        {"success": "inconclusive", "mean_ms": "not compared", "median_ms": "not compared", "p95_ms": "not compared"},
+    )
+    assert "a: all of its 30 samples failed, so it has no response times." in made["comparisons"][0]["warnings"]
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,13 @@ def test_xml_that_is_cut_off_is_read_up_to_there(end: int, tmp_path: Path) -> No
     assert summary.missing[0] == "samples.jtl ends in the middle of a row; the row was left out"
 
 
+def test_an_http_sample_without_its_url_has_its_status_as_cause(tmp_path: Path) -> None:
+    """As JMeter 3.0 saves it where the URL is not asked for."""
+    row = '<httpSample t="9" ts="1700000000000" s="false" lb="home" rc="500" rm="Server Error" tn="u 1-1"/>'
+    summary = imported(tmp_path, f'<testResults version="1.2">{row}</testResults>'.encode())
+    assert summary.main.causes == {"status-500": 1}
+
+
 WITHOUT_DECLARATION = XML.partition("\n")[2]
 
 
