@@ -2,13 +2,16 @@
 
 import argparse
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from framestorm.errors import UsageError
 from framestorm.model import aliases
+from framestorm.model.facets import LARGEST
 from framestorm.model.sink import parse_sink
+from framestorm.model.units import NUMBER, WHOLE_NUMBER
 
 LIVE_PORT = 8765
 
@@ -48,6 +51,28 @@ class Parser(argparse.ArgumentParser):
                     yield from verb._options()
 
 
+def number(least: float, most: float = LARGEST) -> Callable[[str], float]:
+    """Return the `type` of an option that is a number: Python's int and float take nan and 1_0 too."""
+    return partial(_read_number, float, least, most)
+
+
+def whole_number(least: int, most: int = LARGEST) -> Callable[[str], int]:
+    """Return the `type` of an option that is a whole number."""
+    return partial(_read_number, int, least, most)
+
+
+def port_number(least: int = 1) -> Callable[[str], int]:
+    """Return the `type` of an option that is a port."""
+    return whole_number(least, 2**16 - 1)
+
+
+def _read_number(kind: type[Any], least: float, most: float, text: str) -> Any:
+    form, name = (WHOLE_NUMBER, "whole number") if kind is int else (NUMBER, "number")
+    if form.fullmatch(text) and least <= float(text) <= most:
+        return kind(text)
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a {name} from {least:,} to {most:,}")
+
+
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a cluster, and how its functions are called."""
     parser.add_argument(
@@ -72,7 +97,7 @@ def add_viewers(parser: argparse.ArgumentParser) -> None:
         "--influxdb", metavar="URL", dest="sinks", action=AddSink, help="the same as --sink influxdb:URL"
     )
     parser.add_argument(
-        "--live", metavar="PORT", dest="live_port", type=int, nargs="?", const=LIVE_PORT,
+        "--live", metavar="PORT", dest="live_port", type=port_number(0), nargs="?", const=LIVE_PORT,
         help="show the run while it goes on, with the report's charts, on a page of this machine: "
         f"http://127.0.0.1:PORT/ (default port: {LIVE_PORT}; 0: any free one)",
     )  # fmt: skip

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from framestorm.errors import FramestormError
-from framestorm.parser import Parser
+from framestorm.parser import Parser, whole_number
 from lab import lifecycle, swarm
 from lab.hosts import DEFAULT_SLAVES, MAX_SLAVES
 
@@ -19,7 +19,11 @@ def _parser() -> Parser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="up | swarm | status | down")
     up = verbs.add_parser("up", help="start the hosts that are not running yet; needs root")
     up.add_argument(
-        "--slaves", type=int, default=DEFAULT_SLAVES, metavar="N", help=f"0 to {MAX_SLAVES} (default {DEFAULT_SLAVES})"
+        "--slaves",
+        type=whole_number(0, MAX_SLAVES),
+        default=DEFAULT_SLAVES,
+        metavar="N",
+        help=f"0 to {MAX_SLAVES} (default {DEFAULT_SLAVES})",
     )
     up.add_argument(
         "--outsider",
@@ -36,7 +40,11 @@ def _parser() -> Parser:
         help="a Docker Swarm on hosts in user-mode Linux, whose kernel has a routing mesh; needs root",
     )
     swarm_up.add_argument(
-        "--hosts", type=int, default=swarm.USUAL, metavar="N", help=f"1 to {swarm.MOST} (default {swarm.USUAL})"
+        "--hosts",
+        type=whole_number(1, swarm.MOST),
+        default=swarm.USUAL,
+        metavar="N",
+        help=f"1 to {swarm.MOST} (default {swarm.USUAL})",
     )
     verbs.add_parser(
         "status", help="show each host with its address and state; exit status 1 unless all are up and reachable"

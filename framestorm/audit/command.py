@@ -27,7 +27,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.sample import ANSWER_DIGEST
 from framestorm.model.units import count
-from framestorm.parser import Parser
+from framestorm.parser import Parser, whole_number
 from framestorm.plain import note, say
 from framestorm.report import build
 from framestorm.run import pieces
@@ -62,11 +62,15 @@ def main(words: Sequence[str]) -> int:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only an audit has."""
     parser.add_argument(
-        "--users", metavar="N", dest="load_users", type=int, default=USERS,
+        "--users", metavar="N", dest="load_users", type=whole_number(2), default=USERS,
         help="users of the run under load (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--seed", metavar="N", type=int, default=1, help="draws the inputs that are repeated at once (default: 1)"
+        "--seed",
+        metavar="N",
+        type=whole_number(0),
+        default=1,
+        help="draws the inputs that are repeated at once (default: 1)",
     )
     parser.add_argument("-o", metavar="DIR", dest="folder", type=Path, help="new folder for the audit")
 
@@ -93,8 +97,6 @@ def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> i
         raise UsageError(
             f"-J{given[0]}={run.what.given[given[0]]}: the audit sets {given[0]} itself; its load is made by --users"
         )
-    if own.load_users < 2:
-        raise UsageError(f"--users {own.load_users}: a load is made by 2 users or more")
     inputs = Inputs.of(plan, run.what.given)
     folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"audit-{plan.path.stem}")
     if folder.exists():

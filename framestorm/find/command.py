@@ -29,7 +29,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.search import OF_TARGET, Highest, LoadRange, Probe, SearchRecord, SearchState, Smallest
 from framestorm.model.units import as_number
-from framestorm.parser import Parser, add_stop_rules, add_viewers
+from framestorm.parser import Parser, add_stop_rules, add_viewers, number
 from framestorm.plain import note, say
 from framestorm.report import build
 from framestorm.run import pieces
@@ -49,7 +49,7 @@ EXIT_STATUS = (
 REFINED = 3.0  # times as long are the probes around the limit
 PROBE_S, LONGEST_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 600.0, 2.0, 60.0, 30
 OPTIONS = ("over", "target", "objectives", "stop_if", "stop_when", "at_least", "probe_s", "drain_s", "folder", "resume")
-_OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)")
+_OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)", re.ASCII)
 
 
 def main(words: Sequence[str]) -> int:
@@ -99,13 +99,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="what has to hold: 'p95 < 500 ms', 'success >= 99.9 %%'; may be repeated (default: that the function "
         "keeps up with the rate; over users its capacity is found, and how many users reach it)",
     )  # fmt: skip
-    parser.add_argument("--at-least", metavar="N", type=float, help="fail unless this much is shown")
+    parser.add_argument("--at-least", metavar="N", type=number(0), help="fail unless this much is shown")
     parser.add_argument(
-        "--probe-s", metavar="S", type=float, default=PROBE_S,
+        "--probe-s", metavar="S", type=number(1, LONGEST_S), default=PROBE_S,
         help="hold_s of a probe, longer where an objective needs more samples (default: %(default)g)",
     )  # fmt: skip
     parser.add_argument(
-        "--drain-s", metavar="S", type=float, default=DRAIN_S,
+        "--drain-s", metavar="S", type=number(0, LONGEST_DRAIN_S), default=DRAIN_S,
         help="pause between probes, longer after one that left requests behind (default: %(default)g)",
     )  # fmt: skip
     parser.add_argument("-o", metavar="DIR", dest="folder", type=Path, help="new folder for the search")
@@ -172,10 +172,6 @@ def search(
         raise UsageError(f"-J{plan.url.name}= and --over {over.name}: the platform gives the address; leave it out")
     if over.name in run.what.given:
         raise UsageError(f"-J{over.name} and --over {own.over} set the same property: leave out -J{over.name}")
-    if not 0 < own.probe_s <= LONGEST_S:
-        raise UsageError(f"--probe-s {own.probe_s:g}: a probe takes more than 0 s, and at most {LONGEST_S:g} s")
-    if own.drain_s < 0:
-        raise UsageError(f"--drain-s {own.drain_s:g}: a pause is 0 s or longer")
     stop_rule.parse_all(own.stop_if, own.stop_when)
     criteria = tuple(criterion_of(each) for each in own.objectives)
     rules = tuple(own.stop_if), tuple(own.stop_when)

@@ -22,7 +22,7 @@ from framestorm.hosts.agent import DESCRIPTION, LOCK
 from framestorm.hosts.inventory import ansible_environment
 from framestorm.hosts.messages import Description
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES, HOST_PROPERTIES
-from framestorm.parser import Parser
+from framestorm.parser import Parser, port_number
 from framestorm.setup import pieces as setup
 from framestorm.setup.log import call
 
@@ -47,7 +47,7 @@ def main(words: Sequence[str]) -> int:
         "--by-exec", action="store_true", help="without ssh: the conductor comes by kubectl exec; ends if none comes"
     )
     parser.add_argument("--keys", metavar="FILE", type=Path, help="public keys, as in authorized_keys")
-    parser.add_argument("--port", type=int, default=SSH_PORT, help="of ssh (default: %(default)s)")
+    parser.add_argument("--port", type=port_number(), default=SSH_PORT, help="of ssh (default: %(default)s)")
     parser.add_argument("--address", help="by which the conductor's JMeter reaches it (default: that of its host name)")
     parser.add_argument("--heap", default=HEAP, help="memory of JMeter's server (default: %(default)s)")
     arguments = parser.parse_args(list(words))

@@ -52,6 +52,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from framestorm.errors import UsageError
+from framestorm.model import units
 
 URL, VIDEO, FILE, FORM = "URL", "video file", "text or @file", "form fields"
 CONDITION = "JSONPath with or without a comparison"
@@ -133,8 +134,7 @@ def _allows(facet: str, value: str) -> bool:
     limits = _RANGE.fullmatch(facet)
     if limits is None:
         return True
-    # As Java reads them too: no 1_000, and no digits of other scripts.
-    if not re.fullmatch(r"-?[0-9]+" if limits["whole"] else r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", value):
+    if not (units.WHOLE_NUMBER if limits["whole"] else units.NUMBER).fullmatch(value):
         return False
     least, most = limits["least"] or limits["low"] or "-inf", limits["high"] or _largest(facet)
     return float(least) <= float(value) <= float(most)

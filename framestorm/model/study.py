@@ -88,7 +88,10 @@ PlanPath = Annotated[str, Field(pattern=r"\.jmx$"), Meaning("a path from the che
 Flag = Annotated[bool, Field(strict=True), Meaning("true or false")]
 Above0 = Annotated[Finite, Field(gt=0), Meaning("a number above 0")]
 AtLeast0 = Annotated[Finite, Field(ge=0), Meaning("a number of at least 0")]
-Repetitions = Annotated[int, Field(strict=True, ge=1, le=1000), Meaning("a whole number from 1 to 1000")]
+MOST_REPETITIONS = 1000
+Repetitions = Annotated[
+    int, Field(strict=True, ge=1, le=MOST_REPETITIONS), Meaning(f"a whole number from 1 to {MOST_REPETITIONS}")
+]
 ExpressionText = Annotated[str, Field(pattern="^="), Meaning("arithmetic that starts with =")]
 NumberOrExpression = Annotated[Above0 | ExpressionText, Meaning("a number above 0, or arithmetic that starts with =")]
 Value = Annotated[

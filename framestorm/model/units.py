@@ -1,10 +1,13 @@
 """Numbers as people read them: three significant digits, the unit that fits, nothing rounded into a lie."""
 
+import re
 from collections.abc import Iterable
 from typing import TypeGuard
 
 NBSP = "\u00a0"
 NONE = "\N{EN DASH}"  # no value, and from … to
+# As Java reads them too: no nan, no 1_000, and no digits of other scripts.
+WHOLE_NUMBER, NUMBER = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 # Of names in a sentence; more are in lines of their own.
 MOST_IN_SENTENCE, LINE_LENGTH = 6, 100
 

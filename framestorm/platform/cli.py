@@ -7,7 +7,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.units import plural
-from framestorm.parser import Parser
+from framestorm.parser import Parser, whole_number
 from framestorm.plain import note
 from framestorm.platform.kubernetes import kind, layout, needs, openfaas
 from framestorm.platform.kubernetes.cluster import Cluster
@@ -88,7 +88,7 @@ def _parser() -> Parser:
         help="build Kubernetes, Knative, KServe and OpenFaaS here; without it OpenFaaS alone, by published images",
     )
     cluster.add_argument(
-        "--nodes", type=int, choices=range(1, 9), metavar="N", default=1,
+        "--nodes", type=whole_number(1, 8), metavar="N", default=1,
         help="with --from-source: how many, at most 8 (default: %(default)s)",
     )  # fmt: skip
     verb("status", "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
@@ -106,12 +106,14 @@ def _parser() -> Parser:
     )
     scale = verb("scale", "set a function's number of replicas, through the gateway, and wait for them")
     scale.add_argument("function")
-    scale.add_argument("replicas", type=int)
+    scale.add_argument("replicas", type=whole_number(0))
     balance = verb("balance", "start a balancer over a function's ready replicas, without the gateway")
     balance.add_argument("kind", choices=(*balancers.KINDS, *swarm.BALANCERS))
     balance.add_argument("function")
     balance.add_argument("--policy", choices=balancers.POLICIES, default=balancers.POLICIES[0])
-    balance.add_argument("--workers", type=int, help="replicas of the service that swarm-* make (default: 1)")
+    balance.add_argument(
+        "--workers", type=whole_number(1), help="replicas of the service that swarm-* make (default: 1)"
+    )
     balance.add_argument("--image", help="image of the function on a swarm (default: that of function/stack.yml)")
     verb("restart", "end one part and start it again").add_argument("part")
     for platform in needs.NEEDS:

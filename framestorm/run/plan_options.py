@@ -11,7 +11,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.parser import add_cluster
+from framestorm.parser import add_cluster, port_number
 from framestorm.platform.base import DEFAULT_PORT
 from framestorm.run import properties
 from framestorm.run.options import DEFAULT_PLAN, RunOptions
@@ -57,7 +57,10 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         help="set a property of the plan (-Jusers=5) or of JMeter itself; -Jurl= tests a function that runs elsewhere",
     )  # fmt: skip
     parser.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, help="loopback port of the embedded target (default: %(default)s)"
+        "--port",
+        type=port_number(),
+        default=DEFAULT_PORT,
+        help="loopback port of the embedded target (default: %(default)s)",
     )
     add_cluster(parser)
     jmeter = parser.add_argument_group("as in JMeter")
@@ -116,6 +119,8 @@ def _jmeter_word(letter: str, metavar: str, value: str) -> str:
     level = value.rpartition("=")[2]
     if letter == "L" and level not in LEVELS:  # JMeter would go on without it
         raise UsageError(f"-L {value}: {level!r} is not a level; there are {', '.join(LEVELS)}")
+    if metavar == "PORT":
+        port_number()(value)
     if metavar != "FILE":
         return f"-{letter}{value}"
     if not Path(value).is_file():

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from framestorm import __version__, machine, paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
-from framestorm.model.study import DEFINITION
-from framestorm.parser import Parser, add_cluster, add_viewers
+from framestorm.model.study import DEFINITION, MOST_REPETITIONS
+from framestorm.parser import Parser, add_cluster, add_viewers, port_number, whole_number
 from framestorm.plain import note, say, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.points import folder
@@ -81,8 +81,12 @@ def _parser() -> Parser:
     parser.add_argument(
         "--only", metavar="FACTOR=LEVEL", action="append", default=[], help="only these points; may be repeated"
     )
-    parser.add_argument("--seed", type=int, help="of the random order (default: a new one, which is recorded)")
-    parser.add_argument("--repetitions", type=int, metavar="N", help="instead of the study's")
+    parser.add_argument(
+        "--seed", type=whole_number(0), help="of the random order (default: a new one, which is recorded)"
+    )
+    parser.add_argument(
+        "--repetitions", type=whole_number(1, MOST_REPETITIONS), metavar="N", help="instead of the study's"
+    )
     parser.add_argument(
         "-J",
         metavar="NAME=VALUE",
@@ -106,7 +110,7 @@ def _parser() -> Parser:
     add_viewers(parser)
     parser.add_argument("--over-budget", action="store_true", help="run even if it may take longer than budget_min")
     port = f"loopback port of the embedded target (default: {DEFAULT_PORT}; with --resume as before)"
-    parser.add_argument("--port", type=int, help=port)
+    parser.add_argument("--port", type=port_number(), help=port)
     return parser
 
 

@@ -1,6 +1,7 @@
 """What the command line answers before anything is set up."""
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -113,6 +114,25 @@ def test_criteria_may_stand_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_wrong_option_is_one_line(words: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _main(*words.split()) == 2
     assert capsys.readouterr().err == f"framestorm: {error}\n"
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e400", "1_0", "9" * 5000, "\u0663"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--port", "-P", "--live", "find --at-least", "find --probe-s", "find --drain-s", "audit --users",
+        "audit --seed", "study --repetitions", "study --seed", "study --port", "slave --port", "target kind --nodes",
+        "target scale f", "target balance swarm-mesh f --workers", "lab up --slaves", "lab swarm --hosts",
+    ],
+)  # fmt: skip
+def test_an_option_that_is_a_number_takes_no_other(words: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main(*words.split(), text) == 2
+    assert f"{text[:40]!r} is not a " in capsys.readouterr().err
+
+
+def test_no_option_is_read_by_python_s_own_int_or_float() -> None:
+    files = (paths.ROOT / "framestorm").rglob("*.py")
+    assert [str(file) for file in files if re.search(r"\btype=(?:int|float)\b", file.read_text())] == []
 
 
 @pytest.mark.parametrize(

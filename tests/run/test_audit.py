@@ -178,7 +178,7 @@ def test_rows_of_a_table_fill_the_request_and_what_is_expected(run_sh: RunSh, se
         (["-t", "jmx/requests.jmx", "-Jusers=3"], "the audit sets users itself"),
         (["-t", "jmx/request-rate.jmx"], "has no property users"),
         (["-t", "jmx/chat.jmx"], "ask the model by jmx/requests.jmx"),
-        (["-t", "jmx/requests.jmx", "--users", "1"], "a load is made by 2 users or more"),
+        (["-t", "jmx/requests.jmx", "--users", "1"], "'1' is not a whole number from 2"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_before_anything_is_sent(run_sh: RunSh, words: list[str], why: str) -> None:

@@ -64,8 +64,6 @@ def override(study: Study, overrides: Overrides) -> Study:
             raise UsageError(f"-J{name}: the study varies it, by its factor {varied[name]}; choose levels by --only")
     changes: dict[str, object] = {"properties": {**study.properties, **properties}}
     if repetitions is not None:
-        if repetitions < 1:
-            raise UsageError(f"--repetitions {repetitions}: at least one is needed")
         if study.stop and repetitions < 2:
             raise UsageError(
                 f"--repetitions {repetitions}: the study's stop rule needs at least 2, for the variation between runs"

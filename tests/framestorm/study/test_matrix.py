@@ -169,7 +169,6 @@ def test_properties_and_repetitions_are_overridden():
         ({"hold_s": "long"}, None, "hold_s=long: hold_s must be"),
         ({"users": "9"}, None, "-Jusers: the study varies it, by its factor users; choose levels by --only"),
         ({"timeout_s": "9"}, None, "varies it, by its factor way"),
-        ({}, 0, "--repetitions 0: at least one"),
         ({}, 1, "--repetitions 1: the study's stop rule needs at least 2"),
     ],
 )
