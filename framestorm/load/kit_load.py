@@ -10,7 +10,8 @@ from pathlib import Path
 
 from framestorm.errors import UsageError
 from framestorm.load import poisson, trace
-from framestorm.load.text import Points, parse
+from framestorm.load.text import Points, is_meant_as_load, parse
+from framestorm.model.foreign import as_utf_8
 from framestorm.model.load import LoadModel
 from framestorm.model.plan import Plan
 from framestorm.model.units import listed, plural
@@ -22,6 +23,10 @@ RANDOM = "poisson"
 RATES_PLAN = "jmx/request-rate.jmx"
 MOST_RANDOM = 10_000_000  # 5 s
 MOST_BINS = 500
+_FORMS = (
+    f"give a time a line ({trace.FORMS}), a header with a column timestamp, time, start or t, or words such as "
+    "10/s for 30 s"
+)
 
 
 @dataclass(frozen=True)
@@ -180,17 +185,48 @@ def _of_file(path: Path, model: LoadModel, values: Mapping[str, str], seed: int 
 
 @lru_cache(1)
 def _read_file(path: Path, model: LoadModel, speed: float) -> KitLoad:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"-Jload=@{path}: {error}") from None
+    text = _text_of(path)
     if not trace.is_trace(text):
-        words = ", ".join(line.strip().rstrip(",;") for line in text.splitlines() if line.strip())
+        lines = [line for line in map(str.strip, text.split("\n")) if line and not line.startswith("#")]
+        if not lines or not is_meant_as_load(lines[0]):
+            what = f"{lines[0][:60]!r} is no line" if lines else "it has no line"
+            raise UsageError(f"-Jload=@{path}: {what} of a trace, or of a load in words: {_FORMS}")
+        words = ", ".join(line.rstrip(",;") for line in lines)
         return KitLoad(model, parse(words, model), words=words)
     if model == "users":
         raise UsageError(f"-Jload=@{path}: a trace is of arrivals, and this plan's load is users: use {RATES_PLAN}")
-    load = KitLoad(model, trace.read(path, text, speed), is_trace=True)
-    return replace(load, words=f"{path.name}: {plural(load.total, 'arrival')} in {load.points[-1][0]:.6g} s")
+    points, assumed = trace.read(path, text, speed)
+    load = KitLoad(model, points, is_trace=True)
+    words = f"{path.name}: {plural(load.total, 'arrival')} in {round(points[-1][0], 3):.6g} s"
+    return replace(load, words=", ".join(filter(None, (words, assumed))))
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file with a load, whatever its encoding and line ends.
+
+    Raises:
+        UsageError: it cannot be read, or is no text.
+    """
+    if path.is_dir():
+        raise UsageError(f"-Jload=@{path} is a folder: name the file with the load")
+    try:
+        foreign = as_utf_8(path)
+        text = foreign.read().decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        raise UsageError(f"-Jload=@{path} cannot be read: {error.strerror}") from None
+    if not foreign.is_whole:
+        raise UsageError(f"-Jload=@{path} is a gzip file that is cut off or damaged: copy it again, or unpack it")
+    if "\0" in text:
+        raise UsageError(
+            f"-Jload=@{path} is no text: it begins with {text[:12]!r}; unpack an archive, export a table as CSV, and "
+            "save UTF-16 with its byte order mark, or as UTF-8"
+        )
+    if text.lstrip().startswith("<"):
+        raise UsageError(
+            f"-Jload=@{path} is XML; of a JTL, ./run.sh report {path} -o DIR makes DIR/samples.jtl, which can be "
+            "replayed"
+        )
+    return text
 
 
 def _short_form(model: LoadModel) -> tuple[str, str, str]:

@@ -35,6 +35,7 @@ _SEGMENTS = {
     "arrivals": _segment(rf"(?:{_RATE}|0)", rf"{_NUMBER}(?:\s*(?:/|\s+per\s+)\s*{_UNIT})?"),
     "users": _segment(rf"(?:{_USERS}|0)", rf"(?:{_USERS}|[0-9]+)"),
 }
+_LOAD = re.compile(rf"(?<![\w.])(?:{_RATE}|{_USERS}|(?:for|in)\s+{_NUMBER}|pause)\b", re.IGNORECASE)
 # What a part that cannot be read is compared with.
 _FORMS = {
     "arrivals": ("50/s for 30 s", "to 50/s in 2 min", "10/s to 50/s in 2 min", "pause 10 s", "600/min for 1 h"),
@@ -74,6 +75,11 @@ def parse(text: str, model: LoadModel) -> Points:
     if not any(level for _, level in points):
         raise _error(text, 0, len(text), "this load sends nothing", _FORMS[model][:3])
     return points
+
+
+def is_meant_as_load(text: str) -> bool:
+    """Return whether a text has at least something of a load in words, be it mistaken."""
+    return bool(_LOAD.search(text))
 
 
 def too_much(model: LoadModel, level: float, end_s: float) -> str:

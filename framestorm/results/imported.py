@@ -15,20 +15,11 @@ import polars as pl
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.files import write
+from framestorm.model.foreign import GZIP, unpacked
 from framestorm.model.run import Record
 from framestorm.plain import note
 from framestorm.results import jtl_xml
-from framestorm.results.jtl_file import (
-    GZIP,
-    XML_ROOT,
-    JtlFile,
-    has_rows,
-    header,
-    in_order,
-    open_jtl,
-    root_of,
-    unpacked,
-)
+from framestorm.results.jtl_file import XML_ROOT, JtlFile, has_rows, header, in_order, open_jtl, root_of
 
 SAMPLES, XML = "samples.jtl", "samples.xml"
 # Half a row, which the report says to be left out: for a file that is cut off.
@@ -100,7 +91,7 @@ def _sources(jtls: Sequence[Path], scratch: Path) -> Iterator[Source]:
             with path.open("rb") as file:
                 is_packed = file.read(2) == GZIP
             if is_packed:
-                path.write_bytes(unpacked(path.read_bytes()))
+                path.write_bytes(unpacked(path.read_bytes())[0])
             if _is_xml(path):
                 jtl_xml.convert(path.replace(path.with_suffix(".xml")), path)
             shown = paths.shown(jtl)

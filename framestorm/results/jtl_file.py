@@ -1,9 +1,7 @@
 """Opening a JTL: JMeter's CSV in any encoding, with any delimiter, with or without a header, whole or cut off."""
 
-import codecs
 import io
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from framestorm.model.foreign import CHUNK_BYTES, EPOCHS, as_utf_8
 from framestorm.model.units import plural
 from framestorm.results.growing import end_of_rows
 
@@ -36,22 +35,13 @@ TIME_FORMATS = {
     "%d/%m/%y %H:%M:%S%.f": "day/month/year", "%m/%d/%y %H:%M:%S%.f": "month/day/year",
     "%d/%m/%Y %I:%M:%S%.f %p": "day/month/year", "%m/%d/%Y %I:%M:%S%.f %p": "month/day/year",
 }  # fmt: skip
-# The years of both ends of EPOCHS: `%Y` reads 25 as a year, too.
+# The years of both ends of EPOCHS (model/foreign.py): `%Y` reads 25 as a year, too.
 YEARS = range(1990, 2091)
-# Epoch times in another unit than JMeter's ms: the unit, the first and the last that are taken for such (1990 to 2090),
-# and how many ms it is.
-EPOCHS = (
-    ("seconds", 0.63e9, 3.8e9, 1e3),
-    ("microseconds", 0.63e15, 3.8e15, 1e-3),
-    ("nanoseconds", 0.63e18, 3.8e18, 1e-6),
-)
 NO_TIME = pl.lit(None, pl.String)
-CHUNK_BYTES = 1 << 22
 _HEAD_BYTES = 1 << 16
 # In the column `success`; JMeter itself writes and reads the first ones only.
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
-GZIP = b"\x1f\x8b"
 XML_ROOT = "testResults"
 
 
@@ -98,7 +88,9 @@ def open_jtl(path: Path) -> JtlFile | str:
     """Open a JTL; a sentence if nothing of it can be read."""
     if not path.exists():
         return "samples.jtl is missing"
-    source, head, assumed = _text(path)
+    text = as_utf_8(path)
+    source, head = text.source, text.read(_HEAD_BYTES)
+    assumed = ["the encoding of samples.jtl is not UTF-8; Windows-1252 is assumed"] if text.is_assumed else []
     if head.lstrip()[:1] == b"<":
         if (root := root_of(head)) not in ("", XML_ROOT):
             return f"samples.jtl is XML whose outermost element is <{root}>, not <{XML_ROOT}>"
@@ -171,47 +163,6 @@ def open_jtl(path: Path) -> JtlFile | str:
     return JtlFile(raw, tuple(columns), problem, tuple(assumed), is_usual)
 
 
-def _text(path: Path) -> tuple[Path | bytes, bytes, list[str]]:
-    """Return the file, or its content if the file is packed or not in UTF-8; its first bytes; and what was assumed."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    content: bytes | None = None
-    if head.startswith(GZIP):
-        content = unpacked(path.read_bytes())
-        head = content[:_HEAD_BYTES]
-    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
-        if head.startswith(mark):
-            content = (content or path.read_bytes())[2:].decode(encoding, "replace").encode()
-            head = content[:_HEAD_BYTES]
-    source = path if content is None else content
-    if _is_utf_8(source):
-        return source, head, []
-    content = (content or path.read_bytes()).decode("cp1252", "replace").encode()
-    return content, content[:_HEAD_BYTES], ["the encoding of samples.jtl is not UTF-8; Windows-1252 is assumed"]
-
-
-def _is_utf_8(source: Path | bytes) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with source.open("rb") if isinstance(source, Path) else io.BytesIO(source) as file:
-        try:
-            while chunk := file.read(CHUNK_BYTES):
-                decoder.decode(chunk)
-        except UnicodeDecodeError:
-            return False
-    return True
-
-
-def unpacked(packed: bytes) -> bytes:
-    """As much of a gzip file as is whole."""
-    reader, parts = zlib.decompressobj(wbits=31), []
-    try:
-        for start in range(0, len(packed), CHUNK_BYTES):
-            parts.append(reader.decompress(packed[start : start + CHUNK_BYTES]))
-    except zlib.error:
-        pass  # the rows up to here are whole
-    return b"".join(parts)
-
-
 def _names(line: bytes) -> tuple[str, list[str]]:
     """Return the delimiter of a header line, and the names in it."""
     text = line.decode(errors="replace").strip("\r\n\ufeff")
@@ -265,7 +216,7 @@ def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
     text = pl.col("timeStamp")
     if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
         for unit, first, last, ms in EPOCHS:
-            if first <= float(first_time) <= last:
+            if first <= float(first_time) <= last and unit != "milliseconds":
                 time_ms = (text.cast(pl.Float64, strict=False) * ms).round().cast(pl.Int64, strict=False)
                 return time_ms.cast(pl.String), [f"the times of samples.jtl are taken as {unit} since 1970"]
         return text, []

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from framestorm.model.cause import TRANSACTION_PATTERN
+from framestorm.model.foreign import CHUNK_BYTES
 from framestorm.model.sample import SAMPLE_KIND, SUB_RESULT, TRANSACTION
-from framestorm.results.jtl_file import CHUNK_BYTES, DEFAULT, header, in_order
+from framestorm.results.jtl_file import DEFAULT, header, in_order
 
 # The attributes of a sample that are columns of the CSV.
 ATTRIBUTES = {

@@ -74,6 +74,7 @@ SAME: dict[str, Callable[[], bytes]] = {
     "a byte order mark": lambda: b"\xef\xbb\xbf" + jtl(rows_of()),
     "UTF-16": lambda: jtl(rows_of()).decode().encode("utf-16"),
     "packed": lambda: gzip.compress(jtl(rows_of())),
+    "packed in parts": lambda: gzip.compress(jtl(rows_of())[:100]) + gzip.compress(jtl(rows_of())[100:]),
     "no header": lambda: jtl([cells[:17] for cells in rows_of()], None),
     "other cases of names": lambda: jtl(rows_of(), [name.upper() for name in HEADER]),
     "blanks around names": lambda: jtl(rows_of(), [f" {name} " for name in HEADER]),
