@@ -17,8 +17,10 @@ from framestorm.errors import UsageError
 from framestorm.model.files import write
 from framestorm.model.foreign import GZIP, unpacked
 from framestorm.model.run import Record
+from framestorm.model.sample import SAMPLE_KIND
 from framestorm.plain import note
 from framestorm.results import jtl_xml
+from framestorm.results.jtl import MISSING
 from framestorm.results.jtl_file import XML_ROOT, JtlFile, has_rows, header, in_order, open_jtl, root_of
 
 SAMPLES, XML = "samples.jtl", "samples.xml"
@@ -69,7 +71,8 @@ def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED
                     xml.replace(folder / XML)
         first, n = paths.shown(jtls[0].resolve()), len(jtls) - 1
         source = f"{first} and {n} more" if n else first
-        write(folder / "run.json", replace(asked, source=source, has_journal=False), indent=2)
+        record = replace(asked, source=source, lacking=_lacking(opened), has_journal=False)
+        write(folder / "run.json", record, indent=2)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -152,6 +155,15 @@ def _refuse_copies(opened: Sequence[tuple[Source, JtlFile]]) -> None:
                 f"{one.name} and {other.name} have the same content, so that each sample would count twice; "
                 "name one of them only"
             )
+
+
+def _lacking(opened: Sequence[tuple[Source, JtlFile]]) -> dict[str, tuple[str, ...]]:
+    """Return, by JTL, the columns that it lacks and others have, of those without which something is not known."""
+    there = {name for _, jtl in opened for name in jtl.columns}
+    # Where there is none, the host of a sample is the name of its file.
+    wanted = [name for name in (*MISSING, SAMPLE_KIND) if name in there and name != HOST]
+    lacking = {source.name: tuple(name for name in wanted if name not in jtl.columns) for source, jtl in opened}
+    return {name: columns for name, columns in lacking.items() if columns}
 
 
 def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from framestorm.model.summary import Doubt, Summary
 from framestorm.report.stopping import stop_notes
-from framestorm.report.trust import buffering, elements, figures, limits, load, machines, self_check, steady
+from framestorm.report.trust import buffering, elements, figures, limits, load, machines, pauses, self_check, steady
 from framestorm.report.trust.names import names
 from framestorm.report.trust.overload import accepted, overload
 
@@ -25,6 +25,7 @@ def warned(summary: Summary, samples: pl.LazyFrame) -> Summary:
         ("element_failed", elements.errors(summary)),
         ("unreplaced", elements.unreplaced(summary)),
         (None, figures.inputs(summary)),
+        (None, pauses.between_parts(summary, samples)),
         ("not_offered", [*load.arrivals(summary), *load.schedules(summary), *load.users(summary)]),
         (None, machines.saturation(summary)),
         (None, machines.stalls(summary)),

@@ -9,6 +9,8 @@ from framestorm.model.units import count, listed, percent, plural
 from framestorm.plain import as_label
 from framestorm.results.jtl import MISSING
 
+KIND = "which rows are sub-results"
+MOST_FILES = 6
 MIN_N = {"p90": 10, "p95": 20, "p99": 100}
 
 
@@ -84,8 +86,9 @@ def facts(summary: Summary) -> list[str]:
         sentences.append(f"{plural(n, 'transaction')} ({names}) {was} in no figure; {samples} counted.")
     if facts.untimed:
         have = "sample has a time" if facts.untimed == 1 else "samples have times"
+        far = "more than a year from most others" if summary.run.source else "outside of the run"
         sentences.append(
-            f"{count(facts.untimed)} {have} that cannot be: negative, zero, or outside of the run, as a script or a "
+            f"{count(facts.untimed)} {have} that cannot be: negative, zero, or {far}, as a script or a "
             "plug-in can set it, and as a sampler has that failed before it began. Such samples are counted as "
             "succeeded or failed, and are not in response times and charts."
         )
@@ -113,10 +116,28 @@ def facts(summary: Summary) -> list[str]:
             f"samples.jtl lacks {listed(absent)}, so this is not known: {listed([*unknown])}. "
             "Plans and -q files set such columns by jmeter.save.saveservice properties."
         )
+    sentences += _lacking_of_files(summary)
     if SAMPLE_KIND in facts.absent_columns and summary.users is None and not summary.run.unpatched:
         sentences.append(
             "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
             "them are counted as samples: it was not written by JMeter as ./run.sh starts it."
+        )
+    return sentences
+
+
+def _lacking_of_files(summary: Summary) -> list[str]:
+    """Return what is not known of some of several JTLs, which lack columns that the others have."""
+    files: dict[tuple[str, ...], list[str]] = {}
+    for file, columns in summary.run.lacking.items():
+        files.setdefault(columns, []).append(file)
+    sentences = []
+    for columns, names in files.items():
+        more = [plural(len(names) - MOST_FILES, "more file")] if len(names) > MOST_FILES + 1 else []
+        shown = listed([*names[: MOST_FILES if more else None], *more])
+        known = dict.fromkeys(KIND if name == SAMPLE_KIND else MISSING[name] for name in columns)
+        sentences.append(
+            f"{shown} {'lacks' if len(names) == 1 else 'lack'} {listed([*columns])}, which other files have, so this "
+            f"is known of the samples of the others only: {listed([*known])}."
         )
     return sentences
 

@@ -14,6 +14,7 @@ from framestorm.errors import UsageError
 from framestorm.model.files import read
 from framestorm.model.run import Record
 from framestorm.model.summary import Summary
+from framestorm.model.units import NBSP
 from framestorm.report import build
 from framestorm.results.imported import import_jtl
 from framestorm.run import dashboard
@@ -185,6 +186,59 @@ def test_one_file_of_taurus_says_what_is_not_known(tmp_path: Path) -> None:
     assert counts(summary) == {"home": (2, 1)}
     assert summary.main.times["latency"].n == 1
     assert {"sentBytes", "threadName", "Hostname", "Connect"} <= {*summary.facts.absent_columns}
+
+
+def test_what_only_some_files_lack_is_said_of_these(tmp_path: Path) -> None:
+    short = "timeStamp,elapsed,label,success,sample_kind\n1700000000000,80,home,true,sample\n"
+    files = {"engine1.csv": AZURE, "s1.csv": short, "s2.csv": short.replace("80", "90"), "kpi.jtl": TAURUS}
+    summary = together(tmp_path, {name: text.encode() for name, text in files.items()})
+    lacking = {Path(name).name: columns for name, columns in summary.run.lacking.items()}
+    assert lacking["engine1.csv"] == ("sample_kind",)
+    assert lacking["kpi.jtl"] == ("failureMessage", "sentBytes", "threadName", "Connect", "sample_kind")
+    assert "Hostname" not in lacking["s1.csv"] and "bytes" in lacking["s2.csv"]
+    (engine,) = [text for text in summary.warnings if "engine1.csv lacks sample_kind, which other files have" in text]
+    assert engine.endswith("so this is known of the samples of the others only: which rows are sub-results.")
+    assert any(f"{tmp_path}/s1.csv and {tmp_path}/s2.csv lack responseCode, " in text for text in summary.warnings)
+    assert not imported(tmp_path / "one", AZURE.encode()).run.lacking
+
+
+DAY_MS = 24 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("starts_ms", "pause"),
+    [
+        ([0, 60 * DAY_MS], "for 60 days, from 2026-09-21 14:13:20 UTC to 2026-11-20 14:13:20 UTC, so throughput"),
+        (
+            [0, 2 * DAY_MS, 5 * DAY_MS],
+            "for 3 days, from 2026-09-23 14:13:20 UTC to 2026-09-26 14:13:20 UTC, and in 1 sh",
+        ),
+        ([0, 1_200_000], "for 20 min 00 s, from 2026-09-21 14:13:20 UTC to 2026-09-21 14:33:20 UTC, so"),
+        ([0, 300_000], None),
+        ([step * 1000 for step in range(3600)] + [3600_000 + 900_000], None),
+    ],
+    ids=["months", "three runs", "20 minutes", "5 minutes", "a pause in a long run"],
+)
+def test_files_of_different_times_have_no_rate_in_common(
+    starts_ms: list[int], pause: str | None, tmp_path: Path
+) -> None:
+    rows = [
+        cells for begin in starts_ms for cells in rows_of(n=1 + (len(starts_ms) < 9) * 9, timeStamp=START_MS + begin)
+    ]
+    summary = imported(tmp_path, jtl(rows[::-1]))
+    sentences = [text for text in summary.warnings if "Nothing was sent" in text]
+    if pause is None:
+        assert not sentences
+        return
+    assert f"Nothing was sent {pause}" in sentences[0].replace(NBSP, " ")
+    assert "compare them by ./run.sh compare" in sentences[0]
+
+
+def test_a_file_of_another_year_is_said_to_be_too_far(tmp_path: Path) -> None:
+    rows = [*rows_of(), *rows_of(n=5, timeStamp=START_MS - 800 * DAY_MS)]
+    summary = imported(tmp_path, jtl(rows))
+    assert summary.main.n == 15 and summary.facts.untimed == 5
+    assert any("negative, zero, or more than a year from most others" in text for text in summary.warnings)
 
 
 def test_an_archive_of_engines_is_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

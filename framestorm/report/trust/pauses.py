@@ -1,0 +1,34 @@
+"""The warning that the samples of JTLs lie apart in time, as of runs on different days: rates over all mean little."""
+
+import polars as pl
+
+from framestorm.model.summary import Summary
+from framestorm.model.units import duration, plural
+from framestorm.report.document import utc
+
+# How long nothing was in progress, at least: in one pause, and of the whole time.
+PAUSE_MS, SHARE = 10 * 60_000.0, 0.5
+DAY_MS = 86_400_000.0
+
+
+def between_parts(summary: Summary, samples: pl.LazyFrame) -> list[str]:
+    """Return the warning that nothing was in progress for most of the time; a run of the kit is one load."""
+    if not summary.run.source or summary.load is None:
+        return []
+    timed = samples.select("start_ms", "rtt_ms").drop_nulls().sort("start_ms")
+    since_ms = (pl.col("start_ms") + pl.col("rtt_ms")).cum_max().shift(1)
+    pauses = timed.select(since_ms.alias("since_ms"), "start_ms", (pl.col("start_ms") - since_ms).alias("length_ms"))
+    long = pauses.filter(pl.col("length_ms") >= PAUSE_MS).sort("length_ms", descending=True).collect()
+    if long["length_ms"].sum() < max(1.0, SHARE * summary.load.duration_ms):
+        return []
+    since, until, length = long.row(0)
+    more = f", and in {plural(long.height - 1, 'shorter pause')}" if long.height > 1 else ""
+    return [
+        f"Nothing was sent for {_length(length)}, from {utc(since)} to {utc(until)}{more}, so throughput and other "
+        "rates, which are over the whole time, mean little. This is not one load, but several at different times: make "
+        "a report of each, and compare them by ./run.sh compare."
+    ]
+
+
+def _length(ms: float) -> str:
+    return plural(round(ms / DAY_MS), "day") if ms >= 2 * DAY_MS else duration(ms)
