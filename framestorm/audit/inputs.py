@@ -63,7 +63,7 @@ class Inputs:
             again = f" ({inputs.equal} more are the same as an earlier one)" if inputs.equal else ""
             raise UsageError(
                 f"-J{name}=@{path}: it has {len(inputs.numbers)} different inputs{again}, and an audit needs at least "
-                f"{LEAST}, better 100: add rows or files"
+                f"{LEAST}, better 200: add rows or files"
             )
         return inputs
 
