@@ -1,4 +1,4 @@
-"""What tests of several rooms share: the lab, the lab deployed, run.sh, a function that answers as asked."""
+"""What tests of several packages share: the lab, the lab deployed, run.sh, a function that answers as asked."""
 
 import os
 import shutil

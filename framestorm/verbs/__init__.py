@@ -1,4 +1,4 @@
-"""The verbs of run.sh, each with the module whose `main` does it; here are those that are of no other room."""
+"""The verbs of run.sh, each with the module whose `main` does it; the verbs of no other package are in this one."""
 
 from collections.abc import Sequence
 from importlib import import_module

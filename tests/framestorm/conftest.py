@@ -1,4 +1,4 @@
-"""What tests of rooms share: a summary made by hand, and a look at pages in a browser."""
+"""What tests of packages share: a summary made by hand, and a look at pages in a browser."""
 
 import json
 import re
