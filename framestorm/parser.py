@@ -78,10 +78,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context",
         metavar="NAME",
-        help="the cluster of the function and of slaves that are pods, by its name in the kubeconfig",
+        help="the Kubernetes cluster of the function, and of slaves that are pods: a context of the kubeconfig",
     )
     parser.add_argument(
-        "--ingress", metavar="URL", help="call the functions of this cluster here (default: where its ingress is)"
+        "--ingress", metavar="URL", help="call the cluster's functions at this address (default: that of its ingress)"
     )
 
 
@@ -107,13 +107,13 @@ def add_stop_rules(parser: argparse.ArgumentParser) -> None:
     """Add the options that end a load early."""
     parser.add_argument(
         "--stop-if", metavar="RULE", dest="stop_if", action="append", default=[],
-        help="end the load, and fail the run, as soon as such a rule holds: 'p95 > 5 s for 30 s' (in each second), "
+        help="end the load, and fail the run, as soon as a rule holds, such as 'p95 > 5 s for 30 s' (in each second), "
         "'errors > 10 %% over 20 s' (in 20 s together); may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--stop-when", metavar="RULE", dest="stop_when", action="append", default=[],
-        help="end the load when it was long enough: 'p95 within 5 %%' ends it when the 95 %% interval of the p95 is "
-        "no wider than that to each side; the run is complete; may be repeated",
+        help="end the load once it was long enough, and judge the run as any other: with 'p95 within 5 %%', once the "
+        "95 %% interval of the p95 reaches less than 5 %% to each side; may be repeated",
     )  # fmt: skip
 
 

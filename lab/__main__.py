@@ -37,7 +37,7 @@ def _parser() -> Parser:
     )
     swarm_up = verbs.add_parser(
         "swarm",
-        help="a Docker Swarm on hosts in user-mode Linux, whose kernel has a routing mesh; needs root",
+        help="start a Docker Swarm on hosts in user-mode Linux, whose kernel has a routing mesh; needs root",
     )
     swarm_up.add_argument(
         "--hosts",

@@ -37,8 +37,8 @@ from framestorm.setup import pieces as setup
 
 FILE, ALONE, LOAD = "audit.json", "alone", "load"
 EXIT_STATUS = (
-    "exit status: 0 neither was seen, 1 it could not be done, 2 wrong usage, 3 the function caches or is less accurate "
-    "under load, 4 stopped early, or too few answers under load"
+    "exit status: 0 neither was seen, 1 the audit could not be done, 2 wrong usage, 3 the function caches or is less "
+    "accurate under load, 4 stopped early, or too few answers under load"
 )
 WARM_UP = 5  # inputs: the first requests make connections, and find a function that is cold
 LONGEST_S, USERS = 600.0, 8
@@ -70,9 +70,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=whole_number(0),
         default=1,
-        help="draws the inputs that are repeated at once (default: 1)",
+        help="seed that draws the inputs that are repeated at once (default: 1)",
     )
-    parser.add_argument("-o", metavar="DIR", dest="folder", type=Path, help="new folder for the audit")
+    parser.add_argument(
+        "-o", metavar="DIR", dest="folder", type=Path,
+        help="new folder for the audit (default: dashboards/audit-<plan>-<UTC time>)",
+    )  # fmt: skip
 
 
 def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> int:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 FILE = "find.json"
 LOCK = ".lock"  # find.json itself is replaced by each probe
 EXIT_STATUS = (
-    "exit status: 0 found, 1 it could not be done, 2 wrong usage, 3 --at-least is not shown or the lowest load failed, "
-    "4 stopped early"
+    "exit status: 0 found, 1 the search could not be done, 2 wrong usage, 3 --at-least was not shown, the lowest load "
+    "failed or no setting was enough, 4 stopped early"
 )
 REFINED = 3.0  # times as long are the probes around the limit
 PROBE_S, LONGEST_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 600.0, 2.0, 60.0, 30
@@ -86,8 +86,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only a search has."""
     parser.add_argument(
         "--over", metavar="NAME=LOW..HIGH",
-        help="the property to raise, and its range: rate_per_s=1..500, users=1..64; or, under a load that stays, a "
-        "setting of the function's platform, of which the smallest is found that is enough: target.replicas=1..8",
+        help="the property to raise, and its range: rate_per_s=1..500, users=1..64; or a setting of the function's "
+        "platform, to find the smallest value that is enough for a constant load: target.replicas=1..8",
     )  # fmt: skip
     parser.add_argument(
         "--target", metavar="NAME=VALUE", action="append", default=[],
@@ -99,16 +99,19 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="what has to hold: 'p95 < 500 ms', 'success >= 99.9 %%'; may be repeated (default: that the function "
         "keeps up with the rate; over users its capacity is found, and how many users reach it)",
     )  # fmt: skip
-    parser.add_argument("--at-least", metavar="N", type=number(0), help="fail unless this much is shown")
+    parser.add_argument("--at-least", metavar="N", type=number(0), help="fail unless a load of N is shown to pass")
     parser.add_argument(
         "--probe-s", metavar="S", type=number(1, LONGEST_S), default=PROBE_S,
-        help="hold_s of a probe, longer where an objective needs more samples (default: %(default)g)",
+        help="how long a probe holds its load; longer where an objective needs more samples (default: %(default)g)",
     )  # fmt: skip
     parser.add_argument(
         "--drain-s", metavar="S", type=number(0, LONGEST_DRAIN_S), default=DRAIN_S,
         help="pause between probes, longer after one that left requests behind (default: %(default)g)",
     )  # fmt: skip
-    parser.add_argument("-o", metavar="DIR", dest="folder", type=Path, help="new folder for the search")
+    parser.add_argument(
+        "-o", metavar="DIR", dest="folder", type=Path,
+        help="new folder for the search (default: dashboards/find-<plan>-<UTC time>)",
+    )  # fmt: skip
     parser.add_argument("--resume", metavar="DIR", type=Path, help="continue the search of this folder")
 
 

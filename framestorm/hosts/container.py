@@ -39,16 +39,18 @@ def main(words: Sequence[str]) -> int:
     """Make what the image needs, or wait for runs until this process is stopped."""
     parser = Parser(
         prog="./run.sh slave",
-        description="Be a slave in a container: wait for conductors, which come by ssh as the user of this process.",
-        epilog=f"Conductors log in by a key whose public part is in --keys, or in the text of {KEYS}.",
+        description="Run a slave in a container: wait for conductors, which log in by ssh as the user of this process.",
+        epilog=f"Conductors log in by a key whose public part is in the file of --keys, or in the variable {KEYS}.",
     )
-    parser.add_argument("--setup", action="store_true", help="make what a slave and its conductor need, and end")
+    parser.add_argument("--setup", action="store_true", help="install what a slave and its conductor need, and end")
     parser.add_argument(
         "--by-exec", action="store_true", help="without ssh: the conductor comes by kubectl exec; ends if none comes"
     )
     parser.add_argument("--keys", metavar="FILE", type=Path, help="public keys, as in authorized_keys")
-    parser.add_argument("--port", type=port_number(), default=SSH_PORT, help="of ssh (default: %(default)s)")
-    parser.add_argument("--address", help="by which the conductor's JMeter reaches it (default: that of its host name)")
+    parser.add_argument("--port", type=port_number(), default=SSH_PORT, help="port of ssh (default: %(default)s)")
+    parser.add_argument(
+        "--address", help="address by which the conductor's JMeter reaches this slave (default: that of its host name)"
+    )
     parser.add_argument("--heap", default=HEAP, help="memory of JMeter's server (default: %(default)s)")
     arguments = parser.parse_args(list(words))
     setup.ensure(PIECES)

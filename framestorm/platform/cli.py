@@ -72,27 +72,28 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         prog="./run.sh target",
-        description="A real OpenFaaS on this machine, which keeps running until `down`; a cluster of yours, checked.",
+        description="Start, show, change or stop a real OpenFaaS on this machine, which runs until `down`; make a "
+        "cluster here, or check what one lacks.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def verb(name: str, help_text: str) -> Parser:
         return verbs.add_parser(name, help=help_text, description=help_text)
 
-    up = verb("openfaas", "build it (on first use) and start it, or start its missing parts")
+    up = verb("openfaas", "build OpenFaaS (on first use) and start it, or start its missing parts")
     up.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0], help="how replicas run (default: %(default)s)")
-    cluster = verb("kind", "make a Kubernetes cluster on this machine by kind, with what runs functions, until `down`")
+    cluster = verb("kind", "make a Kubernetes cluster on this machine by kind, with OpenFaaS, which runs until `down`")
     cluster.add_argument(
         "--from-source",
         action="store_true",
-        help="build Kubernetes, Knative, KServe and OpenFaaS here; without it OpenFaaS alone, by published images",
+        help="build Kubernetes, Knative, KServe and OpenFaaS here (default: OpenFaaS alone, by published images)",
     )
     cluster.add_argument(
         "--nodes", type=whole_number(1, 8), metavar="N", default=1,
-        help="with --from-source: how many, at most 8 (default: %(default)s)",
+        help="with --from-source: number of nodes, at most 8 (default: %(default)s)",
     )  # fmt: skip
-    verb("status", "show its parts, functions, replicas and balancers; exit status 1 if a part has ended")
-    verb("down", "stop all of its parts, and take away the cluster that `kind` made")
+    verb("status", "show OpenFaaS's parts, functions, replicas and balancers; exit status 1 if a part has ended")
+    verb("down", "stop OpenFaaS and the balancers, and remove the cluster that `kind` made")
     deploy = verb("deploy", "check a stack file, then deploy it by faas-cli, whose other options may follow")
     deploy.add_argument("-f", "--yaml", dest="file", type=Path, default=STACK, help=f"default: {paths.shown(STACK)}")
     deploy.add_argument(
@@ -115,10 +116,10 @@ def _parser() -> Parser:
         "--workers", type=whole_number(1), help="replicas of the service that swarm-* make (default: 1)"
     )
     balance.add_argument("--image", help="image of the function on a swarm (default: that of function/stack.yml)")
-    verb("restart", "end one part and start it again").add_argument("part")
+    verb("restart", "end one part of OpenFaaS and start it again").add_argument("part")
     for platform in needs.NEEDS:
         check = verb(platform, f"check what a cluster lacks for functions on {needs.TITLES[platform]}; changes nothing")
-        check.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
+        check.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
         check.add_argument("--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config")
     return parser
 

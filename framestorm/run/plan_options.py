@@ -54,7 +54,8 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "-J", "--jmeterproperty", metavar="NAME=VALUE", dest="given", action="append", default=[],
-        help="set a property of the plan (-Jusers=5) or of JMeter itself; -Jurl= tests a function that runs elsewhere",
+        help="set a property of the plan (-Jusers=5; docs/properties.md has all) or of JMeter itself; -Jurl= is the "
+        "address of a function that runs elsewhere",
     )  # fmt: skip
     parser.add_argument(
         "--port",
@@ -77,7 +78,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--password",
         metavar="PASSWORD",
         dest="proxy_password",
-        help="that user's password; better: '${env:NAME}'",
+        help="password of that user; better: '${env:NAME}'",
     )
     none = argparse.SUPPRESS
     for words, meaning in ACCEPTED.items():
@@ -91,8 +92,8 @@ def add_slaves(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     slaves = parser.add_argument_group("over slaves")
     slaves.add_argument(
         "-R", "--remotestart", metavar="HOSTS", dest="slaves",
-        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2'), or so "
-        "many pods of the cluster that kubectl uses (k8s:6)",
+        help="run over slaves: a group, hosts or an Ansible pattern of the inventory (slaves, 'slaves:!slave2'), or a "
+        "number of pods of a Kubernetes cluster (k8s:6)",
     )  # fmt: skip
     slaves.add_argument(
         "-i", metavar="FILE", dest="inventory", type=Path, default=paths.INVENTORY, help="the inventory"

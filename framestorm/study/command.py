@@ -28,7 +28,7 @@ from framestorm.study.design.yaml_lines import choices
 
 EXIT_STATUS = (
     "exit status: 0 all runs complete and every hypothesis confirmed, 1 nothing could be run, 2 wrong usage, 3 a "
-    "hypothesis was rejected, 4 runs failed or it was stopped, 5 a hypothesis is inconclusive and none rejected"
+    "hypothesis was rejected, 4 runs failed or the study was stopped, 5 a hypothesis is inconclusive and none rejected"
 )
 # The worst of several studies first.
 WORST_FIRST = (4, 2, 1, 3, 5, 0)
@@ -77,15 +77,19 @@ def _parser() -> Parser:
     parser.add_argument("--all", action="store_true", help="all studies of studies/, one after the other")
     parser.add_argument("--quick", action="store_true", help="the small form of the study, in minutes")
     parser.add_argument("--dry-run", action="store_true", help="show the runs in order and check what they need")
-    parser.add_argument("--resume", action="store_true", help="continue the newest unfinished one, or that of -o")
     parser.add_argument(
-        "--only", metavar="FACTOR=LEVEL", action="append", default=[], help="only these points; may be repeated"
+        "--resume", action="store_true", help="continue the newest unfinished folder of this study, or that of -o"
     )
     parser.add_argument(
-        "--seed", type=whole_number(0), help="of the random order (default: a new one, which is recorded)"
-    )
+        "--only", metavar="FACTOR=LEVEL", action="append", default=[],
+        help="only the points with this level, or these levels with commas; may be repeated",
+    )  # fmt: skip
     parser.add_argument(
-        "--repetitions", type=whole_number(1, MOST_REPETITIONS), metavar="N", help="instead of the study's"
+        "--seed", type=whole_number(0), metavar="N",
+        help="seed of the random order (default: a new one, which is recorded)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repetitions", type=whole_number(1, MOST_REPETITIONS), metavar="N", help="repetitions, instead of the study's"
     )
     parser.add_argument(
         "-J",

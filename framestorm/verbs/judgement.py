@@ -26,7 +26,7 @@ def add_judgement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-if", metavar="CRITERION", dest="criteria", action=AddCriteria, default=[],
         help="fail the run on a condition such as 'p95 > 2 s' or 'user success < 99 %%'; may be repeated; "
-        "@FILE: those of a file, a line each",
+        "@FILE: those of a file, one a line",
     )  # fmt: skip
     parser.add_argument("--title", metavar="TEXT", help="a title for the page and junit.xml, such as 'OCR, nightly'")
     parser.add_argument(
@@ -39,22 +39,22 @@ def add_judgement(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--baseline", metavar="RUN",
-        help="fail the run if it is worse than this one beyond a threshold, and significantly: last, best or main "
-        "(the newest, the fastest, or the newest of the branch main of the earlier runs of the same plan, target and "
-        "load), or a run",
+        help="fail the run if it is significantly worse than this run, by more than a threshold: last, best or main "
+        "(of the earlier runs of the same plan, target and load: the newest, the fastest, or the newest of the branch "
+        "main), or the folder of a run",
     )  # fmt: skip
     parser.add_argument(
         "--threshold", metavar="LIMIT", dest="thresholds", action="append", default=[],
-        help="with --baseline: by how much worse is a regression, as of ./run.sh compare: 'p95 10 %%'; may be repeated",
+        help="with --baseline: how much worse is a regression, as in ./run.sh compare: 'p95 10 %%'; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--undecided", choices=("pass", "fail"), default="pass",
-        help="with --baseline: whether a check fails that cannot be decided, or has no run to compare with "
+        help="with --baseline: the outcome of a check that cannot be decided, or has no run to compare with "
         "(default: pass)",
     )  # fmt: skip
     parser.add_argument(
         "--summary", metavar="FILE", dest="markdown", type=Path,
-        help="append the outcome to this file as Markdown, as for the job summary of a CI",
+        help="append the outcome to this file as Markdown, such as the job summary of a CI",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from framestorm.run import inference, new_plan
 
 
 def main(words: Sequence[str]) -> int:
-    """Make a plan for your own function from a curl command, or for a model from what it says of its inputs."""
+    """Make a plan for your own function from a curl command, or for a model from its description of its inputs."""
     parser = Parser(prog="./run.sh new", description=main.__doc__)
     parser.add_argument("plan", metavar="PLAN.jmx", type=Path, help="the new plan")
     request = parser.add_mutually_exclusive_group(required=True)
@@ -23,7 +23,7 @@ def main(words: Sequence[str]) -> int:
     )  # fmt: skip
     request.add_argument(
         "--kserve-v1", metavar="URL",
-        help="the same for V1, which takes instances; the server has to tell the inputs by V2: "
+        help="the same for V1, which takes instances; the server has to describe the inputs by V2: "
         "http://host/v1/models/iris",
     )  # fmt: skip
     parser.add_argument(

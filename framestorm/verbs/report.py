@@ -13,7 +13,7 @@ RAW_FILES = ("run.json", "samples.jtl", "tree.xml", "samples.csv")
 
 
 def main(words: Sequence[str]) -> int:
-    """Rebuild every page of a run or a study from its raw files, or make those of a JTL."""
+    """Rebuild the pages of a run, study, search or audit from its raw files, or make those of a JTL."""
     parser = Parser(
         prog="./run.sh report",
         description=main.__doc__,
@@ -21,8 +21,8 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument(
         "runs", metavar="RUN", type=Path, nargs="+",
-        help="the folder of a run or a study, its name in dashboards/, or a results.jtl of any JMeter, in CSV or XML; "
-        "several JTLs are one run",
+        help="the folder of a run, study, search or audit, its name in dashboards/, or a results.jtl of any JMeter, in "
+        "CSV or XML; several JTLs are one run",
     )  # fmt: skip
     parser.add_argument(
         "-o", metavar="DIR", dest="out_dir", type=Path,

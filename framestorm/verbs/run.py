@@ -56,7 +56,8 @@ def _parser() -> Parser:
     verbs = "\n".join(f"  {name:<10}{verb.does}" for name, verb in VERBS.items() if name)
     parser = Parser(
         prog="./run.sh",
-        description="Run a JMeter plan and report on it; by default jmx/face-blur.jmx, on the embedded target.",
+        description="Run a JMeter plan and report on it; by default jmx/face-blur.jmx, on the embedded target.\n"
+        "A function of yours: ./run.sh -t jmx/requests.jmx -Jurl=http://host/path -Jusers=4 -Jhold_s=60",
         epilog=f"verbs, each with its own --help:\n{verbs}\n\n{textwrap.fill(EXIT_STATUS, 79)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -81,12 +82,12 @@ def _add_options(parser: Parser) -> None:
     parser.add_argument(
         "--anyway",
         action="store_true",
-        help="run although the host cannot hold so many users, or the plan lacks files or may do nothing",
+        help="run even if the host cannot hold so many users, or the plan lacks files or may do nothing",
     )
     parser.add_argument(
         "--trace", dest="is_traced", action="store_true",
-        help="send a header traceparent (W3C Trace Context) with a trace id of its own with each request, and show the "
-        "ids of the slowest and of failed ones",
+        help="send a header traceparent (W3C Trace Context) with each request, and show the trace ids of the slowest "
+        "and of failed requests",
     )  # fmt: skip
     parser.add_argument(
         "--unpatched", dest="is_unpatched", action="store_true",
@@ -94,7 +95,8 @@ def _add_options(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--calibrate", metavar="IMAGE", dest="no_op",
-        help="measure before the load, for 10 s, what the parts of a cluster's path add, with the no-op of this image",
+        help="measure for 10 s before the load what each part of a cluster's path (such as the ingress) adds, by "
+        "calling a no-op of this image",
     )  # fmt: skip
     add_viewers(parser)
     add_judgement(parser)
@@ -117,7 +119,7 @@ def _add_slaves(parser: Parser) -> None:
     )  # fmt: skip
     slaves.add_argument(
         "-G", "--globalproperty", metavar="NAME=VALUE", dest="extra", action="append", default=[],
-        help="set a property of JMeter, or all of a FILE, on the slaves too; the plan's reach them by -J, as totals",
+        help="set a property of JMeter, or those of a FILE, on the slaves too; the plan's properties reach them by -J",
     )  # fmt: skip
     slaves.add_argument("--image", metavar="IMAGE", help="the kit's image for pods (default: framestorm:VERSION)")
     slaves.add_argument(
