@@ -37,7 +37,8 @@ VERBS = {
     "history": Verb("framestorm.history.command", "Show all runs over time, and where their figures changed."),
     "compare": Verb("framestorm.compare.command", "Compare runs with runs, or studies with studies."),
     "target": Verb(
-        "framestorm.platform.cli", "Start, show, change or stop a real OpenFaaS on this machine; make or check a cluster."
+        "framestorm.platform.cli",
+        "Start, show, change or stop a real OpenFaaS on this machine; make or check a cluster.",
     ),
     "lab": Verb("lab.__main__", "Start, list or stop local hosts to try slaves on."),
     "deploy": Verb("framestorm.hosts.inventory", "Turn hosts of the inventory into master, slaves and function host."),
