@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from framestorm.compare.sides import Sides
 from framestorm.errors import UsageError
 from framestorm.judge.contrasts import Threshold
+from framestorm.model.criteria import DIGITS
 from framestorm.model.metric import Worse, metric, quoted, split_label
 from framestorm.model.study import catalogue_name
 
@@ -15,7 +16,7 @@ DEFAULTS = ("mean 10 %", "median 10 %", "p95 10 %", ALWAYS)
 EXAMPLES = "'mean 5 %', 'handler p95 10 %', 'login p95 10 %', 'success 1 point', 'chat tokens mean -5 %'"
 SIGNS: dict[str, Worse] = {"+": "higher", "-": "lower"}
 _FORM = re.compile(
-    r"\s*(?P<metric>\S.*?)\s+(?P<sign>[+-]?)(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>%|points?)\s*", re.IGNORECASE
+    rf"\s*(?P<metric>\S.*?)\s+(?P<sign>[+-]?)(?P<limit>{DIGITS})\s*(?P<unit>%|points?)\s*", re.IGNORECASE
 )
 
 

@@ -79,8 +79,10 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
 }
 EXAMPLES = "'p95 > 2 s', 'success < 99 %', 'user mean > 30 s', 'answered rate < 79/s'"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_WORD = re.compile(rf"\s*({IN_QUOTES}|[<>=!]+|{_NUMBER.pattern}|%|/?[^\W\d][\w.,-]*|\S)")
+# So many digits that a limit is no infinity, which nothing would ever be above.
+DIGITS = r"[0-9]{1,15}(?:\.[0-9]+)?"
+_NUMBER = re.compile(f"-?{DIGITS}")
+_WORD = re.compile(rf"\s*({IN_QUOTES}|[<>=!]+|-?[0-9]+(?:\.[0-9]+)?|%|/?[^\W\d][\w.,-]*|\S)")
 
 
 class CriteriaError(UsageError):

@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass, field
 
 from framestorm.errors import UsageError
-from framestorm.model.criteria import FIGURE_UNITS, OPERATORS
+from framestorm.model.criteria import DIGITS, FIGURE_UNITS, OPERATORS
 from framestorm.model.metric import unit
 from framestorm.model.sample import is_figure_name
 
 PROPERTY = "goodput"
 RESPONSE_MS = "rtt_ms"
 EXAMPLE = "ttft_ms < 500, itl_p99_ms < 50"
-_OBJECTIVE = re.compile(r"(?P<figure>\w+) *(?P<op>[<>]=?) *(?P<number>\d+(?:\.\d+)?) *(?P<unit>\S*)", re.ASCII)
+_OBJECTIVE = re.compile(rf"(?P<figure>\w+) *(?P<op>[<>]=?) *(?P<number>{DIGITS}) *(?P<unit>(?:[^\s\d]\S*)?)", re.ASCII)
 
 
 @dataclass(frozen=True)

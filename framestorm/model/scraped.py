@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from framestorm.model.criteria import OPERATORS, CriteriaError, Criterion, parse
+from framestorm.model.criteria import DIGITS, OPERATORS, CriteriaError, Criterion, parse
 
 # Rows of scrapes.csv without a value: whether the target answered, and that a series has no value any longer.
 UP, GONE = "up", "gone"
@@ -17,8 +17,9 @@ FAMILY = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABELS = r'\{\s*(?:[a-zA-Z_]\w*\s*=\s*"(?:[^"\\]|\\.)*"\s*,?\s*)*\}'
 _LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _SAMPLE = re.compile(rf"({FAMILY.pattern})\s*({_LABELS})?\s+(\S+)(?:\s+-?\d+)?(?:\s+#.*)?\s*")
+_LIMIT = rf"-?{DIGITS}(?:e[+-]?[0-9]{{1,2}})?"
 _CRITERION = re.compile(
-    rf"\s*({FAMILY.pattern})\s*({_LABELS})?\s+({'|'.join(STATISTICS)})\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*",
+    rf"\s*({FAMILY.pattern})\s*({_LABELS})?\s+({'|'.join(STATISTICS)})\s*(>=|<=|>|<)\s*({_LIMIT})\s*",
     re.IGNORECASE,
 )
 _KIND = re.compile(rf"#\s*TYPE\s+({FAMILY.pattern})\s+(\w+)\s*")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from framestorm.model import criteria
-from framestorm.model.criteria import EACH, USER, CriteriaError, Criterion, Words
+from framestorm.model.criteria import DIGITS, EACH, USER, CriteriaError, Criterion, Words
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS
 from framestorm.model.run import Record, StopOption
 
@@ -102,7 +102,7 @@ def _stop_when(text: str, head: str, words: Words, main_label: str) -> StopRule:
     if word.text.lower() != "within":
         raise words.error(word, f"expected 'within' after '{head}', got {word.quoted}", FORMS[STOP_WHEN])
     number = words.take()
-    if not re.fullmatch(r"\d+(?:\.\d+)?", number.text) or not 0 < float(number.text) <= 50:
+    if not re.fullmatch(DIGITS, number.text) or not 0 < float(number.text) <= 50:
         raise words.error(number, f"expected a number above 0, at most 50, got {number.quoted}", FORMS[STOP_WHEN])
     percent = words.take()
     if percent.text != "%":
@@ -134,7 +134,7 @@ def _check_known(criterion: Criterion, words: Words, option: StopOption) -> None
 
 def _seconds(words: Words) -> int:
     number, unit = words.take(), words.take()
-    if not re.fullmatch(r"\d+(?:\.\d+)?", number.text):
+    if not re.fullmatch(DIGITS, number.text):
         raise words.error(number, f"expected a number of seconds, got {number.quoted}", FORMS[STOP_IF])
     if unit.text.lower() not in TIME_S:
         raise words.error(unit, f"expected s or min after {number.text}, got {unit.quoted}", FORMS[STOP_IF])

@@ -129,3 +129,5 @@ def test_mistakes_are_found_before_the_run(make_day: MakeDay) -> None:
         baseline.checked("yesterday", ())
     with pytest.raises(UsageError, match="expected a metric, a number and %"):
         baseline.checked("last", ("p95",))
+    with pytest.raises(UsageError, match="expected a metric, a number and %"):
+        baseline.checked("last", (f"p95 {'9' * 400} %",))

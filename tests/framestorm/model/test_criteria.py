@@ -82,6 +82,9 @@ def test_understood(text: str, expected: tuple[object, ...]) -> None:
         ("frame rate < 5", "", "rate needs a unit: /s or /min"),
         ("frame p95 > -2 s", "-2", "below 0"),
         ("frame p95 > 2,5 s", ",", "ms"),
+        # Else a limit that nothing is ever above.
+        (f"frame p95 > {'9' * 400} s", "9" * 400, "expected a number such as 2 or 0.5"),
+        ("frame p95 > \u0662 s", "\u0662", "expected a number such as 2 or 0.5"),
         ("frame p95 > 2 s or so", "or", "unexpected 'or'"),
         ("frame n < 5 s", "s", "without a unit"),
     ],

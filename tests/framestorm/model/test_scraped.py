@@ -39,6 +39,11 @@ def test_other_text_is_refused_with_its_line(line: str) -> None:
     assert str(raised.value) == line
 
 
+@pytest.mark.parametrize("limit", ["1e400", "9" * 400, "\u0662", "nan"])
+def test_a_limit_that_nothing_is_above_is_none(limit: str) -> None:
+    assert scraped_criterion(f"queue_length max > {limit}") is None
+
+
 def test_a_criterion_is_about_the_series_with_its_labels() -> None:
     one = scraped_criterion('vllm:num_requests_waiting{engine="0"} max >= 8.5')
     assert one is not None

@@ -45,6 +45,7 @@ def test_stop_when_is_a_figure_and_a_share(text: str, expected: tuple[object, ..
         (STOP_IF, "errors > 10 %", "", "needs a time"),
         (STOP_IF, "p95 > 5 s for 30", "", "expected s or min after 30, got nothing"),
         (STOP_IF, "p95 > 5 s for ever", "ever", "a number of seconds"),
+        (STOP_IF, f"p95 > 5 s for {'9' * 400} s", "9" * 400, "a number of seconds"),
         (STOP_IF, "p95 > 5 s over 0 s", "0", "from 1 s to 10 min"),
         (STOP_IF, "p95 > 5 s over 11 min", "11", "from 1 s to 10 min"),
         (STOP_IF, "p95 > 5 s for 3 s for 4 s", "for", "stands twice"),
