@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from framestorm.errors import UsageError
 from framestorm.model import aliases
 from framestorm.model.facets import LARGEST
+from framestorm.model.foreign import read_utf_8
 from framestorm.model.sink import parse_sink
 from framestorm.model.units import NUMBER, WHOLE_NUMBER
 
@@ -139,11 +140,7 @@ class AddSink(argparse.Action):
 
 def _lines(path: Path) -> list[str]:
     """Return the lines of a file, without blank ones and comments."""
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not in UTF-8"
-        raise UsageError(f"--fail-if @{path}: the file cannot be read: {reason}") from None
+    lines = [line.strip() for line in read_utf_8(path, f"--fail-if @{path}").splitlines()]
     texts = [line for line in lines if line and not line.startswith("#")]
     if not texts:
         raise UsageError(f"--fail-if @{path}: there is no criterion in the file; write one a line, such as p95 > 2 s")

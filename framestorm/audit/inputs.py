@@ -12,6 +12,7 @@ from typing import Any
 from framestorm.errors import UsageError
 from framestorm.model import facets, form
 from framestorm.model.files import write_text
+from framestorm.model.foreign import read_utf_8
 from framestorm.model.plan import Plan
 from framestorm.run.values import with_file
 
@@ -104,10 +105,7 @@ def _of_folder(name: str, path: Path) -> Inputs:
 
 
 def _of_file(name: str, path: Path) -> Inputs:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"-J{name}=@{path} cannot be read as text in UTF-8: {error}") from None
+    text = read_utf_8(path, f"-J{name}=@{path}")
     if path.suffix == ".jsonl":
         lines = [line for line in text.split("\n") if line.strip()]
         first = _first([_canonical(line) for line in lines])

@@ -22,6 +22,7 @@ from framestorm.hosts.agent import DESCRIPTION, LOCK
 from framestorm.hosts.inventory import ansible_environment
 from framestorm.hosts.messages import Description
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES, HOST_PROPERTIES
+from framestorm.model.foreign import read_utf_8
 from framestorm.parser import Parser, port_number
 from framestorm.setup import pieces as setup
 from framestorm.setup.log import call
@@ -60,7 +61,8 @@ def main(words: Sequence[str]) -> int:
     if arguments.by_exec:
         _describe(arguments.address or _own_address(), arguments.heap)
         return _wait_for_runs()
-    keys = arguments.keys.read_text() if arguments.keys else os.environ.get(KEYS, "")
+    file = arguments.keys
+    keys = read_utf_8(file, f"--keys {file}") if file else os.environ.get(KEYS, "")
     if not keys.strip():
         raise UsageError(f"nobody could come in: give public keys by --keys FILE or in {KEYS}")
     if not SSHD.exists():

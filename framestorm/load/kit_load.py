@@ -207,8 +207,9 @@ def _text_of(path: Path) -> str:
     Raises:
         UsageError: it cannot be read, or is no text.
     """
-    if path.is_dir():
-        raise UsageError(f"-Jload=@{path} is a folder: name the file with the load")
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "no file"
+        raise UsageError(f"-Jload=@{path} is {what}: name a file with a load")
     try:
         foreign = as_utf_8(path)
         text = foreign.read().decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")

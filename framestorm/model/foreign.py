@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from framestorm.errors import UsageError
+
 # Times since 1970: the unit, the first and the last that are taken for such (1990 to 2090), and how many ms it is.
 EPOCHS = (
     ("seconds", 0.63e9, 3.8e9, 1e3),
@@ -54,6 +56,20 @@ def as_utf_8(path: Path) -> ForeignText:
         return text
     content = (content or path.read_bytes()).decode("cp1252", "replace").encode()
     return text._replace(source=content, is_assumed=True)
+
+
+def read_utf_8(path: Path, name: str) -> str:
+    """Return the text of a file that others than this program read as UTF-8; `name` is how the command line has it.
+
+    Raises:
+        UsageError: it cannot be read, or is in another encoding.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not in UTF-8, as byte {error.start + 1} tells: save it in UTF-8") from None
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
 
 
 def _is_utf_8(source: Path | bytes) -> bool:

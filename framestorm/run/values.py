@@ -8,6 +8,7 @@ from pathlib import Path
 
 from framestorm.errors import UsageError
 from framestorm.model import facets, form
+from framestorm.model.foreign import read_utf_8
 from framestorm.model.goodput import parse_objectives
 from framestorm.model.plan import Plan
 from framestorm.model.sample import is_figure_name, is_measured
@@ -101,10 +102,7 @@ def headers_of(text: str) -> list[tuple[str, str]]:
         UsageError: they refuse them.
     """
     headers = []
-    try:
-        text = Path(text[1:]).read_text(encoding="utf-8-sig") if text.startswith("@") else text
-    except (OSError, ValueError) as error:
-        raise UsageError(f"-Jheaders: {error}") from None
+    text = read_utf_8(Path(text[1:]), f"-Jheaders={text}") if text.startswith("@") else text
     for line in filter(None, map(str.strip, re.split(r"[\r\n]|\\n", text))):
         header = _HEADER.fullmatch(line)
         if header is None:
@@ -125,9 +123,9 @@ def _form(name: str, text: str, folder: Path) -> str:
     try:
         if text.startswith("@"):
             path = Path(text.removeprefix("@"))
-            folder, text = path.parent, path.read_text(encoding="utf-8-sig")
+            folder, text = path.parent, read_utf_8(path, f"-J{name}={text}")
         return form.with_paths(text, lambda path: _file_reference(name, f"@{path}", folder).removeprefix("@"))
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"-J{name}: {error}") from None
 
 

@@ -77,5 +77,5 @@ def test_what_is_no_data_set_of_an_audit_is_refused(
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"a\n\xff\n")
-    with pytest.raises(UsageError, match="cannot be read as text in UTF-8"):
+    with pytest.raises(UsageError, match="is not in UTF-8, as byte"):
         Inputs.of(PLAN, {"rows": f"@{tmp_path / 'x.csv'}"})

@@ -198,7 +198,7 @@ def test_a_file_that_has_no_load_is_refused_with_what_it_is(file: Path, content:
 
 
 def test_a_folder_and_a_missing_file_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is a folder: name the file"):
+    with pytest.raises(UsageError, match="is a folder: name a file"):
         read("request-rate", tmp_path)
-    with pytest.raises(UsageError, match=r"none\.csv cannot be read: No such file or directory"):
+    with pytest.raises(UsageError, match=r"none\.csv is no file: name a file"):
         read("request-rate", tmp_path / "none.csv")
