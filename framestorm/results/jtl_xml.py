@@ -126,8 +126,9 @@ def _convert_one(file: IO[bytes], converter: _Converter, begin: int) -> int | No
         while chunk := file.read(CHUNK_BYTES):
             parser.Parse(chunk, False)
         parser.Parse(b"", True)
-    except xml.parsers.expat.ExpatError as error:
-        if error.code in NEXT and parser.ErrorByteIndex > 0:
+    except xml.parsers.expat.ExpatError:
+        # Not of the error, which has no code if _refuse raised it.
+        if parser.ErrorCode in NEXT and parser.ErrorByteIndex > 0:
             converter.cut_off()
             return begin + int(parser.ErrorByteIndex)
         converter.is_damaged = True

@@ -118,8 +118,9 @@ WITHOUT_DECLARATION = XML.partition("\n")[2]
         (XML[: XML.index('  <httpSample t="80"')] + XML, 4, False),
         (XML + XML[: XML.index("<sample")], 4, False),
         (XML + "and more", 3, False),
+        ("<!DOCTYPE testResults>" + WITHOUT_DECLARATION, 0, False),
     ],
-    ids=["whole", "no declaration", "the first cut off", "within a sample", "the second cut off", "no XML"],
+    ids=["whole", "no declaration", "the first cut off", "within a sample", "the second cut off", "no XML", "a type"],
 )
 def test_xml_files_that_were_joined_are_read(content: str, n: int, is_whole: bool, tmp_path: Path) -> None:
     summary = imported(tmp_path, content.encode())
