@@ -127,7 +127,8 @@ def _of_arrivals(table: _Table, speed: float) -> tuple[Recorded, str]:
     """Return a trace with a time a line, and the unit of its times."""
     rows = list(_arrivals(table))
     if not rows:
-        raise UsageError(f"{table.path}: no line with a time")
+        others = "no line is of a request alone: all are of transactions, or of parts or other figures of requests"
+        raise UsageError(f"{table.path}: {others if table.rows else 'no line with a time'}")
     if len(rows) > MOST:
         raise UsageError(f"{table.path}: {len(rows):,} arrivals, and at most {MOST:,} can be read")
     name = next((name for name in (END, *TIMES) if name in table.names), "")
@@ -155,9 +156,9 @@ def _of_arrivals(table: _Table, speed: float) -> tuple[Recorded, str]:
 
 def _arrivals(table: _Table) -> Iterator[_Row]:
     """Yield the lines that are arrivals of their own, and not another figure or a part of one."""
-    kind, message, metric = map(table.column, (SAMPLE_KIND, "responsemessage", METRIC))
+    kind, source, message, metric = map(table.column, (SAMPLE_KIND, "source", "responsemessage", METRIC))
     for row in table.rows:
-        is_other = row.cell(kind) in (SUB_RESULT, TRANSACTION, CUT_TRANSACTION)
+        is_other = not {SUB_RESULT, TRANSACTION, CUT_TRANSACTION}.isdisjoint((row.cell(kind), row.cell(source)))
         is_other |= TRANSACTION_PATTERN.search(row.cell(message)) is not None
         if not is_other and row.cell(metric) in ("", REQUEST):
             yield row

@@ -52,6 +52,10 @@ OF_2019 = "HashOwner,HashApp,HashFunction,Trigger,1,2,3\no,a,f,http,60,0,30\no,a
         ),
         (f"timeStamp;elapsed;sample_kind\n{MS};20;sample\n{MS};20;sub-result\n{MS};20;transaction\n", [0]),
         (
+            f"start_ms,rtt_ms,source\n{MS},20,jtl\n{MS},20,sub-result\n{MS},50,transaction\n{MS - 250},9,jtl\n",
+            [0, 0.25],
+        ),
+        (
             "metric_name,timestamp,metric_value\nhttp_reqs,1764064801,1\nhttp_req_duration,1764064801,20\n"
             "http_reqs,1764064800,1\n",
             [0, 1],
@@ -100,6 +104,7 @@ def test_counts_per_minute_are_rates() -> None:
         ("2026-11-25 10:00:00,250 INFO a, b\n", "line 1: '2026-11-25 10:00:00,250 INFO a' is a time with a comma"),
         (f"0\n{MS}\n", "its times are taken as seconds; a header such as time_ms names another unit"),
         ("time\n", "no line with a time"),
+        (f"timeStamp,elapsed,sample_kind\n{MS},20,transaction\n", "no line is of a request alone: all are of transact"),
         ("app,end_timestamp\na,1\n", "needs a column duration"),
         ("app,func,1,2\na,f,3,x\n", "line 2: 'x' is no count of minute 2"),
         ("func,1,2\nf,0,0\n", "nothing arrives in any minute"),
