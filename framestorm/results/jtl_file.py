@@ -212,13 +212,17 @@ def _word(column: str) -> pl.Expr:
 
 
 def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
-    """Return the times of the rows in epoch ms, and the assumptions about their form, which the first time decides."""
+    """Return the times of the rows in epoch ms, and the assumptions about their form, which the first time decides.
+
+    What is of another form stays as it is, so that the report can show it.
+    """
     text = pl.col("timeStamp")
     if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
         for unit, first, last, ms in EPOCHS:
             if first <= float(first_time) <= last and unit != "milliseconds":
                 time_ms = (text.cast(pl.Float64, strict=False) * ms).round().cast(pl.Int64, strict=False)
-                return time_ms.cast(pl.String), [f"the times of samples.jtl are taken as {unit} since 1970"]
+                assumption = f"the times of samples.jtl are taken as {unit} since 1970"
+                return pl.coalesce(time_ms.cast(pl.String), text), [assumption]
         return text, []
     formats = _time_formats(first_time)
     if not formats:
@@ -229,9 +233,9 @@ def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
     # Day/month and month/day may both fit the first row.
     time_format = formats[0] if len(formats) == 1 else _best_format(raw, formats)
     order = TIME_FORMATS[time_format]
-    said = f"the times of samples.jtl have no time zone; they are taken as {f'{order} in ' if order else ''}UTC"
+    assumption = f"the times of samples.jtl have no time zone; they are taken as {f'{order} in ' if order else ''}UTC"
     times = _times(time_format).dt.epoch("ms").cast(pl.String)
-    return times, [] if time_format.endswith("z") else [said]
+    return pl.coalesce(times, text), [] if time_format.endswith("z") else [assumption]
 
 
 def _times(time_format: str) -> pl.Expr:

@@ -205,6 +205,11 @@ LOST: dict[str, tuple[Callable[[], bytes], int, str]] = {
     "not a number": (lambda: jtl([*rows_of(9), row(9, elapsed="NaN")]), 9, "elapsed is not a number, as in 'NaN'"),
     "an empty time": (lambda: jtl([*rows_of(9), row(9, elapsed="")]), 9, "cannot be read: elapsed is empty"),
     "no time": (lambda: jtl([*rows_of(9), row(9, timeStamp="now")]), 9, "timeStamp is not a time, as in 'now'"),
+    "no date": (
+        lambda: jtl([*rows_of(9, timeStamp="2026-09-21T14:13:20Z"), row(9, timeStamp="1970-01-01T00:00:00Z")]),
+        9,
+        "timeStamp is not a time, as in '1970-01-01T00:00:00Z'",
+    ),
     "neither true nor false": (
         lambda: jtl([*rows_of(9), row(9, success="maybe")]),
         9,
