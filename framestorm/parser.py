@@ -71,7 +71,7 @@ def _read_number(kind: type[Any], least: float, most: float, text: str) -> Any:
     form, name = (WHOLE_NUMBER, "whole number") if kind is int else (NUMBER, "number")
     if form.fullmatch(text) and least <= float(text) <= most:
         return kind(text)
-    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a {name} from {least:,} to {most:,}")
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a {name} from {least:,.10g} to {most:,.10g}")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

@@ -103,6 +103,14 @@ def test_criteria_may_stand_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
         ("gui --prot=3", "--prot is not an option; did you mean --port? ./run.sh gui --help lists them"),
         ("study --quik", "--quik is not an option; did you mean --quick? ./run.sh study --help lists them"),
         ("-L org.x=debug", f"-L org.x=debug: 'debug' is not a level; there are {', '.join(LEVELS)}"),
+        (
+            "find --probe-s 601",
+            "argument --probe-s: '601' is not a number from 1 to 600; ./run.sh find --help lists the options",
+        ),
+        (
+            "lab up --slaves 1001",
+            "argument --slaves: '1001' is not a whole number from 0 to 50; ./run.sh lab up --help lists the options",
+        ),
         ("report", "the following arguments are required: RUN; ./run.sh report --help lists the options"),
         ("lab up --slvaes 3", "--slvaes is not an option; did you mean --slaves? ./run.sh lab up --help lists them"),
         (
