@@ -98,10 +98,12 @@ def _parser() -> Parser:
 
 def _sides(names: Sequence[str], factor: str | None) -> Sides:
     sides = read_sides(names, factor)
-    if factor is not None:
-        return levels(sides, factor)
     (side, *others) = sides
-    if not others and isinstance(side, StudySide):
-        hint = f"or two levels of this one by --factor: {factors_text(side)}"
-        raise UsageError(f"{names[0]} is only one side: two are needed, the baseline first; {hint}")
-    return sides
+    if others or not isinstance(side, StudySide):
+        return sides
+    if factor is not None:
+        return levels(side, factor)
+    raise UsageError(
+        f"{names[0]} is only one side: two are needed, the baseline first; or two levels of this one by --factor: "
+        f"{factors_text(side)}"
+    )

@@ -26,7 +26,6 @@ from framestorm.results.imported import import_jtl
 
 RUN, STUDY = "run.json", FILE
 LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-ONE_STUDY = "--factor compares levels of one study: name one study and nothing else"
 
 
 class StudyRun(NamedTuple):
@@ -194,7 +193,7 @@ def read_sides(words: Sequence[str], factor: str | None = None) -> list[RunSide]
         study, run = words[are_studies.index(True)], words[are_studies.index(False)]
         raise UsageError(f"{study} is a study and {run} a run: runs are compared with runs and studies with studies")
     if factor is not None and (len(words) > 1 or not are_studies[0]):
-        raise UsageError(ONE_STUDY)
+        raise UsageError("--factor compares levels of one study: name one study and nothing else")
     if are_studies[0]:
         return [read_study(label, places[0]) for label, places in zip(LABELS, by_side, strict=False)]
     if len(words) == 1:
@@ -252,15 +251,12 @@ def _read_run(place: Path) -> Run:
     return read_compared(folder)
 
 
-def levels(sides: Sides, factor: str) -> list[StudySide]:
+def levels(side: StudySide, factor: str) -> list[StudySide]:
     """Split a study into sides by levels of one factor, NAME=LEVEL,LEVEL; runs of the same repetition are paired.
 
     Raises:
-        UsageError: it is not one study, or has no such factor or level, or fewer than two levels are wanted.
+        UsageError: it has no such factor or level, or fewer than two levels are wanted.
     """
-    (side,) = sides if len(sides) == 1 else (None,)
-    if not isinstance(side, StudySide):
-        raise UsageError(ONE_STUDY)
     name, _, text = factor.partition("=")
     chosen, known = text.split(","), side.levels().get(name, [])
     if len(set(chosen)) < max(2, len(chosen)) or not known or not set(chosen) <= set(known):
