@@ -4,6 +4,7 @@ import filecmp
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -117,7 +118,8 @@ def _of_archive(archive: Path, scratch: Path) -> Iterator[tuple[str, Path]]:
                 with opened.open(member) as source, copy.open("wb") as target:
                     shutil.copyfileobj(source, target)
                 yield member.filename, copy
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, or with a password
+    # Damaged, cut off, or with a password.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         raise UsageError(f"{paths.shown(archive)} cannot be unpacked: {error}") from None
 
 

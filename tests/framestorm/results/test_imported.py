@@ -1,6 +1,7 @@
 """A JTL that no run of the kit wrote is made a run: its report, its comparison, and what cannot be read."""
 
 import gzip
+import io
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Callable
@@ -267,7 +268,16 @@ def test_a_part_that_is_no_jtl_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04 and no more", b"PK\x05\x06" + bytes(18)])
+def damaged() -> bytes:
+    """An archive whose directory is whole, with a file that is not."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", AZURE * 100)
+    begin = packed.getvalue().index(b"a.csv") + len("a.csv")
+    return packed.getvalue()[:begin] + b"\xff" * 9 + packed.getvalue()[begin + 9 :]
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 and no more", b"PK\x05\x06" + bytes(18), damaged()])
 def test_a_damaged_or_empty_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "csv.zip").write_bytes(content)
     with pytest.raises(UsageError, match=r"cannot be unpacked|is no JTL of JMeter|is an archive without a file"):
