@@ -11,7 +11,7 @@ from framestorm.errors import FramestormError
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Keep other processes from running what is in the folder of `file`, until this process ends, however it does.
+    """Keep other processes from running what is in the folder of `file` during the block; killed, it locks nothing.
 
     The file is made if it is missing. It has to be one that is never replaced: another file has another lock.
 
