@@ -101,6 +101,9 @@ def read(path: Path, text: str, speed: float) -> Recorded:
         first, *rows = _rows(text, delimiter)
     except csv.Error as error:
         raise UsageError(f"{path}: a line is not of a trace: {error}") from None
+    end = (rows or [first])[-1].cells[-1]
+    if "\n" in end and not text.rstrip().endswith('"'):
+        raise UsageError(f"{path}: the quotation mark before {end[:40]!r} is not closed, so all after it is one line")
     if math.isnan(_time(first.cell(0), delimiter)):
         names = _names(first)
         # Files that were put together have a header each.
@@ -117,8 +120,8 @@ def read(path: Path, text: str, speed: float) -> Recorded:
     most, end_s = max(rate for _, rate in recorded.points), recorded.points[-1][0]
     if why := too_much("arrivals", most, end_s):
         raise UsageError(
-            f"{path}: {why}; the trace has up to {most:.4g} per second, and lasts {end_s:,.0f} s at -Jspeed={speed:g}; "
-            f"{what}"
+            f"{path}: {why}; the trace has up to {most:.4g} per second, and lasts {end_s:,.10g} s at "
+            f"-Jspeed={speed:g}; {what}"
         )
     return recorded
 
