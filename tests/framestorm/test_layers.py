@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from framestorm import paths
 
 SOURCES = paths.ROOT / "framestorm"
@@ -39,3 +41,17 @@ def test_imports_lead_down() -> None:
             if is_upward or (package == "lab" and room != "testing"):
                 upward.append(f"{path.relative_to(paths.ROOT)} imports {'.'.join([package, *parts])}")
     assert upward == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "modules"),
+    [
+        ("client", r"framestorm\b"),
+        ("function", r"framestorm\b"),
+        ("framestorm/stats", r"framestorm\.(?!stats\b)"),
+        ("framestorm/compare", r"framestorm\.study\b"),
+    ],
+)
+def test_what_imports_nothing_of_others(folder: str, modules: str) -> None:
+    names = [".".join(parts) for path in (paths.ROOT / folder).rglob("*.py") for parts in imports(path)]
+    assert names and [name for name in names if re.match(modules, name)] == []
