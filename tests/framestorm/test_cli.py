@@ -108,8 +108,8 @@ def test_criteria_may_stand_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
             "argument --probe-s: '601' is not a number from 1 to 600; ./run.sh find --help lists the options",
         ),
         (
-            "lab up --slaves 1001",
-            "argument --slaves: '1001' is not a whole number from 0 to 50; ./run.sh lab up --help lists the options",
+            "lab up --slaves 51",
+            "argument --slaves: '51' is not a whole number from 0 to 50; ./run.sh lab up --help lists the options",
         ),
         ("report", "the following arguments are required: RUN; ./run.sh report --help lists the options"),
         ("lab up --slvaes 3", "--slvaes is not an option; did you mean --slaves? ./run.sh lab up --help lists them"),

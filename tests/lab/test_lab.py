@@ -134,12 +134,6 @@ def test_a_half_made_host_is_made_anew(lab_cli: Cli) -> None:
     lab_cli("down")
 
 
-@pytest.mark.parametrize("slaves", ["99", "-1"])
-def test_what_cannot_be_is_said(lab_cli: Cli, slaves: str) -> None:
-    assert "a lab has 0 to 50 slaves" in lab_cli("up", "--slaves", slaves, status=1).stderr
-    assert traces() == NOTHING
-
-
 def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert main(["up"]) == 1
