@@ -9,6 +9,7 @@ from framestorm.paths import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+OTHERS = [path for pattern in ("*.md", "*/README.md", "studies/*/README.md") for path in sorted(ROOT.glob(pattern))]
 
 
 def blocks(name: str, kind: str) -> list[str]:
@@ -39,10 +40,20 @@ def test_commands_of_every_page_are_run(page: Path, kind: str) -> None:
         assert missing <= {"./run.sh test"}, "which runs this"
 
 
-@every_page
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", dict.fromkeys([*PAGES, *OTHERS]), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(((?!http)[^)#]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\(((?!http)[^)]+)\)", page.read_text()):
+        name, _, anchor = target.partition("#")
+        linked = page.parent / name if name else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
 
 
 def test_the_map_is_the_tree() -> None:
