@@ -159,7 +159,11 @@ def _of_arrivals(table: _Table, speed: float) -> tuple[Recorded, str]:
 
 def _arrivals(table: _Table) -> Iterator[_Row]:
     """Yield the lines that are arrivals of their own, and not another figure or a part of one."""
-    kind, source, message, metric = map(table.column, (SAMPLE_KIND, "source", "responsemessage", METRIC))
+    columns = [*map(table.column, (SAMPLE_KIND, "source", "responsemessage", METRIC))]
+    if {*columns} == {None}:
+        yield from table.rows
+        return
+    kind, source, message, metric = columns
     for row in table.rows:
         is_other = not {SUB_RESULT, TRANSACTION, CUT_TRANSACTION}.isdisjoint((row.cell(kind), row.cell(source)))
         is_other |= TRANSACTION_PATTERN.search(row.cell(message)) is not None
