@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,8 @@ from framestorm import conductor, paths
 from framestorm.conductor import StopSignals
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import page
-from framestorm.find.objectives import criterion_of, decided_of, needed_samples, probe_of, rung_of
+from framestorm.find.lengths import LONGEST_S, ProbeLengths
+from framestorm.find.objectives import check_labels, criterion_of, decided_of, opposite, probe_of, rung_of
 from framestorm.find.setting import PlatformSetting
 from framestorm.judge.ladder import Ladder
 from framestorm.judge.search import Search
@@ -28,7 +29,6 @@ from framestorm.model.files import FileError
 from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.search import OF_TARGET, Highest, LoadRange, Probe, SearchRecord, SearchState, Smallest
-from framestorm.model.units import as_number
 from framestorm.parser import Parser, add_stop_rules, add_viewers, number
 from framestorm.plain import note, say
 from framestorm.report import build
@@ -47,7 +47,7 @@ EXIT_STATUS = (
     "failed or no setting was enough, 4 stopped early"
 )
 REFINED = 3.0  # times as long are the probes around the limit
-PROBE_S, LONGEST_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 600.0, 2.0, 60.0, 30
+PROBE_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 2.0, 60.0, 30
 OPTIONS = ("over", "target", "objectives", "stop_if", "stop_when", "at_least", "probe_s", "drain_s", "folder", "resume")
 _OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)", re.ASCII)
 
@@ -146,9 +146,15 @@ def over_of(text: str | None, plan: Plan) -> LoadRange:
         if not (low.is_integer() and high.is_integer()):
             raise UsageError(f"--over {text}: a setting of the platform is sought in whole numbers")
         return LoadRange(name, low, high, is_whole=True)
-    plan.check(name, match["low"])
-    plan.check(name, match["high"])
-    return LoadRange(name, low, high, plan.settable[name].is_whole_number)
+    try:
+        plan.check(name, match["low"])
+        plan.check(name, match["high"])
+    except UsageError as error:
+        raise UsageError(f"--over {text}: {error}") from None
+    known = plan.settable[name]
+    # A plan from elsewhere does not say what it makes of a property: a number of threads has no fraction.
+    is_whole = known.is_whole_number if known.facets else "." not in match["low"] + match["high"]
+    return LoadRange(name, low, high, is_whole)
 
 
 def search(
@@ -176,10 +182,12 @@ def search(
     if over.name in run.what.given:
         raise UsageError(f"-J{over.name} and --over {own.over} set the same property: leave out -J{over.name}")
     stop_rule.parse_all(own.stop_if, own.stop_when)
-    criteria = tuple(criterion_of(each) for each in own.objectives)
+    criteria = tuple(dict.fromkeys(criterion_of(each) for each in own.objectives))
+    objectives = [opposite(each) for each in criteria]
     rules = tuple(own.stop_if), tuple(own.stop_when)
     run = replace(run, output=replace(run.output, criteria=criteria, stop_if=rules[0], stop_when=rules[1]))
-    lengths = _Lengths(plan, over, own.objectives, own.probe_s, run.what.given)
+    check_labels(plan, replace(run.output, criteria=tuple(objectives)))
+    lengths = ProbeLengths(plan, over, objectives, own.probe_s, run.what.given)
     if own.resume is not None:
         folder = own.resume.absolute()
         record = replace(_read(folder), state="searching", answer=None, ended_ms=None, text="", reason="")
@@ -188,9 +196,11 @@ def search(
         if folder.exists():
             raise UsageError(f"{folder} exists; choose a new folder with -o, or continue its search by --resume")
         record = SearchRecord(
-            over, list(own.objectives), paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least,
+            over, objectives, paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least,
             target=tuple(own.target),
         )  # fmt: skip
+    if record.is_ladder and own.at_least is not None:
+        raise UsageError(f"--at-least {own.at_least:g} has to be carried within an objective: give one by --slo")
     if record.is_ladder and any(rules):
         raise UsageError(
             "--stop-if and --stop-when end probes by a criterion; a search for the capacity has none: --slo"
@@ -229,34 +239,8 @@ def _made(folder: Path) -> Iterator[None]:
         yield
 
 
-class _Lengths:
-    """How long probes are: until each objective has the samples that it needs; None: as the plan says."""
-
-    def __init__(
-        self, plan: Plan, over: LoadRange, objectives: list[str], least_s: float, given: Mapping[str, str]
-    ) -> None:
-        self._is_set = "hold_s" in plan.settable and "hold_s" not in given
-        self._least_s = least_s
-        # Of a load that stays.
-        of_plan = as_number({**plan.defaults, **given}.get("rate_per_s")) if over.is_of_target else None
-        self._per_s = float(of_plan) if of_plan else None
-        self._samples = needed_samples(objectives) if over.name.endswith("_per_s") or self._per_s else 0
-        longest_s = self.at(over.low)
-        if longest_s is not None and longest_s > LONGEST_S:
-            raise UsageError(
-                f"the objectives need {self._samples:,} samples, which take {longest_s:,.0f} s at "
-                f"{self._per_s or over.low:g}/s, and a probe has at most {LONGEST_S:g} s: begin the range at "
-                f"{self._samples / LONGEST_S:.3g} or above, or give a lower percentile"
-            )
-
-    def at(self, load: float, times: float = 1.0) -> float | None:
-        if not self._is_set:
-            return None
-        return float(round(max(times * self._least_s, self._samples / (self._per_s or load))))
-
-
 def _probe_options(run: RunOptions, over: LoadRange, load: float, length_s: float | None, run_dir: Path) -> RunOptions:
-    value = f"{load:.0f}" if over.is_whole else f"{load:g}"
+    value = f"{load:.0f}" if load.is_integer() else f"{load}"
     given = dict(run.what.given) if over.is_of_target else {**run.what.given, over.name: value}
     if length_s is not None:
         given["hold_s"] = f"{length_s:g}"
@@ -271,7 +255,7 @@ class _Loop:
         run: RunOptions,
         folder: Path,
         record: SearchRecord,
-        lengths: _Lengths,
+        lengths: ProbeLengths,
         drain_s: float,
         setting: PlatformSetting | None,
         live_page: "LivePage | None",
@@ -286,10 +270,10 @@ class _Loop:
             with self._stop_signals.caught():
                 self._make_probes()
         except Exception as error:
-            shown = paths.shown(self._folder)
-            note(f"why it failed is in {shown}/index.html; once that is mended: ./run.sh find --resume {shown}")
             with suppress(OSError):  # of a disk that is full, which would hide the error
-                self._end("failed", reason=str(error))
+                self._end("failed", reason=str(error) or type(error).__name__)
+                shown = paths.shown(self._folder)
+                note(f"why it failed is in {shown}/index.html; once that is mended: ./run.sh find --resume {shown}")
             raise
         answer = self._search().answer()
         self._end("stopped" if answer is None else "complete", answer=answer)
@@ -349,11 +333,11 @@ class _Loop:
             if self._setting is not None:
                 options = replace(options, what=replace(options.what, platform=self._setting.bring_to(load)))
             conductor.run(options, self._stop_signals, self._live_page)
+            build(run_dir)
         except FramestormError:
             if self._stop_signals.count:
                 return None
             raise
-        build(run_dir)
         state = files.read(run_dir / "run.json", Record)
         if self._stop_signals.count:
             return None

@@ -13,9 +13,12 @@ from framestorm.model.cause import FAILED_CHECK, FAILED_SAMPLE, Side, describe
 from framestorm.model.criteria import OVERLOAD, Criterion
 from framestorm.model.judgement import Judgement
 from framestorm.model.metric import PERCENTILE
+from framestorm.model.plan import Plan
 from framestorm.model.search import Outcome, Probe
 from framestorm.model.summary import LabelSummary, Summary
 from framestorm.results.samples import read_samples
+from framestorm.run.options import Output
+from framestorm.run.preparation import check_criteria
 from framestorm.stats.batches import FEWEST_EVENTS, rate_ends
 from framestorm.stats.estimate import Estimate
 
@@ -52,6 +55,21 @@ def criterion_of(objective: str) -> str:
     return opposite(" ".join(objective.split()))
 
 
+def check_labels(plan: Plan, output: Output) -> None:
+    """Check that a plan has the labels of the objectives, which are the criteria of `output`.
+
+    With --scrape they may be series, which only the targets know.
+
+    Raises:
+        UsageError: it has not.
+    """
+    try:
+        if not output.scrape:
+            check_criteria(plan, output)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--fail-if", "--slo", 1)) from None
+
+
 def needed_samples(objectives: Sequence[str]) -> int:
     """Return how many samples a probe needs, so that each percentile among the objectives has samples beyond it."""
     most = LEAST_SAMPLES
@@ -84,8 +102,8 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     unjudged = [each for each in judged if each.state == "unjudged" and not _has_only_errors(each, summary)]
     if unjudged and not (generator or is_by_answers):
         raise FramestormError(
-            f"at {load:g}, {objective_of(unjudged[0])!r} could not be judged: {unjudged[0].why}; "
-            "give longer probes by --probe-s, or another objective"
+            f"at {load:g}, {objective_of(unjudged[0])!r} could not be judged: "
+            f"{unjudged[0].why.partition(', so it cannot')[0]}; give longer probes by --probe-s, or another objective"
         )
     return Probe(
         load,

@@ -74,10 +74,10 @@ def sentence(record: SearchRecord) -> str:
     if answer.highest is None and answer.why:
         return f"No answer: already at {amount(over.low, over)}, {answer.why}. Use another machine for the load."
     if answer.highest is None:
-        return (
-            f"Below the range: {amount(record.over.low, over)} misses '{answer.binding}' already. "
-            "Begin the range at a lower load."
-        )
+        advice = "Begin the range at a lower load."
+        if over.is_whole and over.low == 1:
+            advice = "No load is lower: see why in its probes, or give another objective."
+        return f"Below the range: {amount(over.low, over)} misses '{answer.binding}' already. {advice}"
     highest = amount(answer.highest, over)
     if answer.capacity is not None:
         text = _sentence_of_ladder(answer, answer.capacity, over)
@@ -150,8 +150,10 @@ def _sentence_of_ladder(answer: Highest, capacity: Estimate, over: LoadRange) ->
     rate, low, high = map(units.rate, (capacity.value, capacity.low or 0.0, capacity.high or 0.0))
     if answer.word == "at_least":
         return f"It answers at least {rate}, with {amount(answer.highest or 0, over)}: {answer.why}."
-    ends = "" if answer.interval is None else " ({:g} to {:g})".format(*answer.interval)
-    reached = f"from about {amount(answer.highest or 0, over)}{ends} on"
+    reached = f"already with {amount(over.low, over)}, where the range begins"
+    if answer.highest != over.low:
+        ends = "" if answer.interval is None else " ({:g} to {:g})".format(*answer.interval)
+        reached = f"from about {amount(answer.highest or 0, over)}{ends} on"
     text = f"It answers at most {rate} (95 % confidence interval {low} to {high}), {reached}: "
     if answer.falls_to is not None:
         return f"{text}with the most users that were tried, the rate falls to {units.rate(answer.falls_to)}."

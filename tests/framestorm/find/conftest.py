@@ -1,7 +1,9 @@
 """Searches whose probes need no JMeter: each has the summary of a run of a function whose capacity is known."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,16 +25,19 @@ Answering = Callable[[float], float | str | FramestormError | None]
 
 
 class SimulatedRuns:
-    """Takes the place of the conductor; `p95_ms` can be exchanged between two searches."""
+    """Takes the place of the conductor; `given` has the properties of each run.
+
+    p95_ms, over: can be exchanged between two searches; the latter is the property that is the load.
+    """
 
     def __init__(self, p95_ms: Answering) -> None:
-        self.p95_ms = p95_ms
-        self.loads: list[float] = []
+        self.p95_ms, self.over = p95_ms, "rate_per_s"
+        self.given: list[Mapping[str, str]] = []
 
     def run(self, options: RunOptions, stop_signals: StopSignals, page: object = None) -> Path:
-        run_dir, load = options.output.run_dir, float(options.what.given["rate_per_s"])
+        run_dir, load = options.output.run_dir, float(options.what.given[self.over])
         assert run_dir is not None
-        self.loads.append(load)
+        self.given.append(options.what.given)
         p95_ms = self.p95_ms(load)
         if isinstance(p95_ms, FramestormError):
             raise p95_ms
@@ -64,3 +69,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> SimulatedRuns:
     monkeypatch.setattr(command.setup, "ensure", lambda _: None)
     monkeypatch.setattr(command, "build", lambda _: None)
     return simulated
+
+
+def find(folder: Path, *words: str) -> int:
+    """Search for the rate of that function in a new folder; the exit status."""
+    of_plan = ("-t", "jmx/request-rate.jmx", "-Jurl=http://127.0.0.1:9/", "--drain-s", "0")
+    return command.main(["--over", "rate_per_s=10..80", "--slo", "p95 < 100 ms", *of_plan, *words, "-o", str(folder)])
+
+
+def record_of(folder: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((folder / "find.json").read_text())
+    return record

@@ -10,7 +10,7 @@ import pytest
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import command
 from framestorm.lock import locked
-from tests.framestorm.find.conftest import BROKEN, LOST, STOPPED, SimulatedRuns
+from tests.framestorm.find.conftest import BROKEN, LOST, STOPPED, SimulatedRuns, find, record_of
 
 RATES = ("--over", "rate_per_s=1..9", "-t", "jmx/request-rate.jmx", "-Jurl=http://127.0.0.1:9/")
 
@@ -22,20 +22,32 @@ def test_what_lies_outside_of_the_range_can_never_be_shown(least: str, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--over", "users=0.5..3"), "--over users=0.5..3: -Jusers=0.5: users must be a whole number >= 1"),
+        (("--over", "haste=1..3"), r"--over haste=1..3: -Jhaste=1: requests.jmx has no property haste"),
+        (("--over", "users=1..4", "--slo", "frame p95 < 1 s"), r"--slo 'frame p95 < 1 s': requests.jmx has no label"),
+        (("--over", "users=1..4", "--at-least", "2"), "--at-least 2 has to be carried within an objective: .* --slo"),
+        (
+            ("--over", "users=1..4", "--slo", "p95 < 1 s", "-o", "/dev/null/find"),
+            "/dev/null/find cannot be made: Not a",
+        ),
+        (("--over", "users=1..4", "--slo", "p95 < 1 s", "-o", "/dev/null"), "/dev/null exists; choose a new folder"),
+    ],
+)
+@pytest.mark.usefixtures("runs")
+def test_what_cannot_be_sought_is_refused(words: tuple[str, ...], why: str, tmp_path: Path) -> None:
+    folder = ("-o", str(tmp_path / "find"))
+    with pytest.raises(UsageError, match=why):
+        command.main(["-t", "jmx/requests.jmx", "-Jurl=http://127.0.0.1:9/", *folder, *words])
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("words", [("--slo", "p95 < 1 s"), ("--at-least", "3"), ("-Jhold_s=3",)])
 def test_a_search_goes_on_by_the_words_that_it_began_with(words: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="give no others"):
         command.main(["--resume", str(tmp_path), *words])
-
-
-def find(folder: Path, *words: str) -> int:
-    words = ("--over", "rate_per_s=10..80", "--slo", "p95 < 100 ms", "--drain-s", "0", *RATES[2:], *words)
-    return command.main([*words, "-o", str(folder)])
-
-
-def record_of(folder: Path) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads((folder / "find.json").read_text())
-    return record
 
 
 def test_a_search_finds_what_the_function_carries(tmp_path: Path, runs: SimulatedRuns) -> None:
@@ -45,6 +57,41 @@ def test_a_search_finds_what_the_function_carries(tmp_path: Path, runs: Simulate
     # One that has its answer keeps it.
     assert command.main(["--resume", str(tmp_path / "find")]) == 0
     assert record_of(tmp_path / "find")["text"] == record["text"]
+
+
+def test_an_objective_that_is_given_twice_counts_once(tmp_path: Path, runs: SimulatedRuns) -> None:
+    find(tmp_path / "find", "--slo", "p95  < 100 ms", "--slo", "p95 < 3 s")
+    record = record_of(tmp_path / "find")
+    assert record["objectives"] == ["p95 < 100 ms", "p95 < 3 s"]
+    assert [each["objective"] for each in record["probes"][0]["outcomes"]] == record["objectives"]
+
+
+@pytest.mark.parametrize(
+    ("over", "values"),
+    [
+        ("threads=1..8", ["1", "4", "8", "8"]),
+        ("threads=2..3", ["2", "3", "3"]),
+        ("threads=1.0..1.3", ["1", "1.3", "1.3"]),
+        ("threads=1000000..1000001", ["1000000", "1000001", "1000001"]),
+    ],
+)
+def test_a_property_of_a_plan_from_elsewhere_gets_whole_numbers_where_the_range_has_such(
+    over: str, values: list[str], tmp_path: Path, runs: SimulatedRuns
+) -> None:
+    plan = tmp_path / "elsewhere.jmx"
+    threads = '<ThreadGroup enabled="true"><stringProp name="n">${__P(threads,1)}</stringProp></ThreadGroup><hashTree/>'
+    plan.write_text(f"<jmeterTestPlan><hashTree><TestPlan/><hashTree>{threads}</hashTree></hashTree></jmeterTestPlan>")
+    runs.over, runs.p95_ms = "threads", lambda load: 10.0
+    words = ("--over", over, "--slo", "p95 < 1 s", "--drain-s", "0", "-t", str(plan), "-o", str(tmp_path / "find"))
+    assert command.main(words) == 0
+    assert [each["threads"] for each in runs.given] == values
+
+
+def test_the_length_of_a_probe_can_be_the_load(tmp_path: Path, runs: SimulatedRuns) -> None:
+    runs.over, runs.p95_ms = "hold_s", lambda load: 10.0
+    words = ("--over", "hold_s=1..3", "--slo", "p95 < 1 s", "--drain-s", "0", "-o", str(tmp_path / "find"))
+    assert command.main([*RATES[2:], *words]) == 0
+    assert [each["hold_s"] for each in runs.given] == ["1", "3", "3"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +136,7 @@ def test_a_search_without_an_answer_after_many_probes_fails(
         with pytest.raises(FramestormError, match="after 3 probes there is no answer"):
             go()
         record = record_of(folder)
-        assert (record["state"], len(record["probes"]), len(runs.loads)) == ("failed", 3, 3)
+        assert (record["state"], len(record["probes"]), len(runs.given)) == ("failed", 3, 3)
         assert "begin a new search" in record["text"] and "after 3 probes" in (folder / "junit.xml").read_text()
 
 
@@ -127,7 +174,7 @@ def test_one_process_at_a_time_searches_in_a_folder(tmp_path: Path, runs: Simula
     runs.p95_ms = resumed_meanwhile
     assert find(folder) == 0
     n = len(record_of(folder)["probes"])
-    assert refusals == [1] * n and len(runs.loads) == n
+    assert refusals == [1] * n and len(runs.given) == n
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     with locked(folder / command.LOCK), pytest.raises(FramestormError, match="by another process"):
         command.main(["--resume", str(folder)])

@@ -7,6 +7,7 @@ import pytest
 from framestorm.find import page
 from framestorm.model import files
 from framestorm.model.search import Highest, LoadRange, Outcome, Probe, SearchRecord, Smallest
+from framestorm.stats.estimate import Estimate
 
 REPLICAS = LoadRange("target.replicas", 1, 8, is_whole=True)
 
@@ -59,6 +60,35 @@ def test_how_the_figure_changes_is_said_as_it_does(binding: str, is_cliff: bool,
     answer = Highest("found", 8, None, None, 9, binding, is_cliff)
     record = SearchRecord(LoadRange("users", 1, 64, is_whole=True), [binding], "p.jmx", (), 0.0, answer=answer)
     assert page.sentence(record) == f"It carries 8 users; 9 users misses '{binding}'.{words}"
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "text"),
+    [
+        ("rate_per_s", 1, "Below the range: 1/s misses 'p95 < 1 s' already. Begin the range at a lower load."),
+        ("users", 2, "Below the range: 2 users misses 'p95 < 1 s' already. Begin the range at a lower load."),
+        ("users", 1, "Below the range: 1 user misses 'p95 < 1 s' already. No load is lower: see why in its probes"),
+    ],
+)
+def test_what_to_do_about_a_range_that_begins_above_the_capacity(name: str, low: float, text: str) -> None:
+    answer = Highest("below_range", None, None, low, low, "p95 < 1 s")
+    over = LoadRange(name, low, 64, is_whole=name == "users")
+    assert page.sentence(SearchRecord(over, ["p95 < 1 s"], "p.jmx", (), 0.0, answer=answer)).startswith(text)
+
+
+@pytest.mark.parametrize(("highest", "reached"), [(8, "from about 8 users (7.5 to 8.5) on"), (4, "already with 4")])
+def test_a_capacity_that_the_fewest_users_reach_is_said_so(highest: float, reached: str) -> None:
+    answer = Highest("found", highest, None, None, None, interval=(7.5, 8.5), capacity=Estimate(10, 9.8, 10.2))
+    record = SearchRecord(LoadRange("users", 4, 64, is_whole=True), [], "p.jmx", (), 0.0, answer=answer)
+    assert reached in page.sentence(record)
+
+
+def test_a_search_for_a_capacity_that_was_stopped_has_its_highest_rate() -> None:
+    probes = [Probe(users, "", [], answered_per_s=rate) for users, rate in ((1, 5.0), (2, 9.0), (4, 8.0))]
+    over = LoadRange("users", 1, 64, is_whole=True)
+    record = SearchRecord(over, [], "p.jmx", (), 0.0, state="stopped", probes=probes)
+    text = "The search was stopped. The highest rate so far is 9.00/s, with 2 users. Continue it with --resume."
+    assert page.sentence(record) == text
 
 
 @pytest.mark.parametrize(
