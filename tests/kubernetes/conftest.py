@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from framestorm.machine import LOOPBACK, wait_until
-from framestorm.platform.kubernetes import manifests
+from framestorm.platform.kubernetes import function, manifests
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.layout import KUBE
 from framestorm.platform.kubernetes.needs import NAMESPACE
@@ -131,8 +131,13 @@ def serving_config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def serving(serving_config: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """The cluster with these schemas, which the kubeconfig of the environment names; the kit's namespace goes."""
+    """The cluster with these schemas, which the kubeconfig of the environment names; the kit's namespace goes.
+
+    What does not become ready fails a test soon. At the addresses of this cluster nothing answers.
+    """
     monkeypatch.setenv("KUBECONFIG", str(serving_config))
+    monkeypatch.setattr(function, "READY_WITHIN_S", 30.0)
+    monkeypatch.setattr(function, "REACHED_WITHIN_S", 0.0)
     cluster = Cluster(CONTEXT)
     yield cluster
     remove_namespace(cluster, NAMESPACE)

@@ -28,12 +28,6 @@ def settings(**values: Any) -> KnativeSettings:
     return KnativeSettings.read({"kind": "knative", "function": "echo", "image": "example.com/echo:1", **values})
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not become ready fails a test soon."""
-    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 30.0)
-
-
 @pytest.fixture
 def cluster(serving: Cluster) -> Cluster:
     ingress(serving, NODE_PORT)

@@ -27,12 +27,6 @@ def settings(**values: Any) -> KServeSettings:
     return KServeSettings.read({"kind": "kserve", "function": "echo", "image": "example.com/echo:1", **values})
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 30.0)
-    monkeypatch.setattr("framestorm.platform.kubernetes.function.REACHED_WITHIN_S", 0.0)
-
-
 @pytest.fixture
 def cluster(serving: Cluster) -> Iterator[Cluster]:
     knative_controllers.ingress(serving, NODE_PORT)

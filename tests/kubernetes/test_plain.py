@@ -35,13 +35,6 @@ def settings(**values: Any) -> PlainSettings:
     return PlainSettings.read({"kind": "kubernetes", "function": "echo", "image": "example.com/echo:1", **values})
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not become ready fails a test soon; at the addresses of this cluster nothing answers."""
-    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 30.0)
-    monkeypatch.setattr("framestorm.platform.kubernetes.function.REACHED_WITHIN_S", 0.0)
-
-
 @pytest.fixture
 def cluster(serving: Cluster) -> Iterator[Cluster]:
     serving.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "here"}}])
