@@ -10,7 +10,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.platform import registry
-from framestorm.platform.base import SettingError, Site
+from framestorm.platform.base import Site
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError
 from framestorm.platform.kubernetes.knative import Knative, KnativeSettings
 from framestorm.platform.kubernetes.needs import NAMESPACE
@@ -173,24 +173,6 @@ def test_a_service_without_a_bound_is_refused(cluster: Cluster) -> None:
             registry.at(f"http://{HOST}/", SITE)
     finally:
         remove_namespace(cluster, "theirs")
-
-
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        ({"route": "queue-proxy"}, "route"),
-        ({"from_zero": True, "min_scale": 1}, "from_zero"),
-        ({"autoscaler": "hpa"}, "min_scale"),
-        ({"min_scale": 3, "max_scale": 2}, "min_scale"),
-        ({"cpu_request": "0"}, "cpu_request"),
-        ({"image": None}, "image"),
-        ({"function": "Echo"}, "function"),
-    ],
-)
-def test_settings_that_cannot_be(values: dict[str, Any], name: str) -> None:
-    with pytest.raises(SettingError) as refusal:
-        settings(**values)
-    assert refusal.value.name == name
 
 
 def test_a_run_against_a_service_has_its_replicas_on_the_page(

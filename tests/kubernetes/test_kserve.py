@@ -9,7 +9,7 @@ import pytest
 
 from framestorm.errors import FramestormError
 from framestorm.platform import registry
-from framestorm.platform.base import SettingError, Site
+from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.kubernetes.kserve import KIND, KServe, KServeSettings
@@ -136,19 +136,3 @@ def test_one_that_is_there_is_found_by_its_address(cluster: Cluster, tmp_path: P
     assert found.headers() == {"Host": HOST}
     assert found.settings_as_text()["max_scale"] == "5"
     platform.close()
-
-
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        ({"mode": "raw", "min_scale": 0}, "min_scale"),
-        ({"mode": "raw", "concurrency_limit": 1}, "concurrency_limit"),
-        ({"from_zero": True}, "from_zero"),
-        ({"min_scale": 3, "max_scale": 2}, "min_scale"),
-        ({"mode": "knative"}, "mode"),
-    ],
-)
-def test_settings_that_cannot_be(values: dict[str, Any], name: str) -> None:
-    with pytest.raises(SettingError) as refusal:
-        settings(**values)
-    assert refusal.value.name == name

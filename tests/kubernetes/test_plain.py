@@ -14,7 +14,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import wait_until
 from framestorm.model import plan as plans
 from framestorm.platform import registry
-from framestorm.platform.base import Platform, SettingError, Site
+from framestorm.platform.base import Platform, Site
 from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
 from framestorm.platform.kubernetes.needs import NAMESPACE
@@ -231,22 +231,6 @@ def test_a_function_of_openfaas_is_found_behind_its_gateway(cluster: Cluster) ->
         assert find_platform(plan, {}, site, prepared=prepared).kind == "kubernetes"
     finally:
         remove_namespace(cluster, "openfaas-fn")
-
-
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        ({"max_scale": 3}, "max_scale"),
-        ({"autoscaler": "hpa", "min_scale": 3, "max_scale": 2}, "min_scale"),
-        ({"route": "pod", "min_scale": 2}, "route"),
-        ({"min_scale": 0}, "min_scale"),
-        ({"target": 0, "autoscaler": "hpa"}, "target"),
-    ],
-)
-def test_settings_that_cannot_be(values: dict[str, Any], name: str) -> None:
-    with pytest.raises(SettingError) as refusal:
-        settings(**values)
-    assert refusal.value.name == name
 
 
 def test_pods_are_watched_by_the_labels_that_the_deployment_selects(cluster: Cluster) -> None:
