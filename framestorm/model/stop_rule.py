@@ -79,7 +79,7 @@ def _stop_if(text: str, head: str, words: Words, main_label: str) -> StopRule:
         criterion = criteria.parse(head, main_label)
     except CriteriaError as error:
         raise _as_of(STOP_IF, error, head, text) from None
-    _check_known(criterion, words, STOP_IF)
+    _check_known(criterion, STOP_IF)
     spans = {"over": 0, "for": 0}
     while (word := words.peek()).text.lower() in spans:
         words.take()
@@ -111,14 +111,14 @@ def _stop_when(text: str, head: str, words: Words, main_label: str) -> StopRule:
         criterion = criteria.parse(f"{head} > 0 ms", main_label)
     except CriteriaError:
         raise CriteriaError(f"--stop-when: {head!r} is not a time; {FORMS[STOP_WHEN]}") from None
-    _check_known(criterion, words, STOP_WHEN)
+    _check_known(criterion, STOP_WHEN)
     if criterion.metric in ("min", "max") or criterion.label == EACH:
         what = f"{criterion.metric} has no interval" if criterion.label != EACH else "* stands for several labels"
         raise CriteriaError(f"--stop-when: {what}; {FORMS[STOP_WHEN]}")
     return StopRule(STOP_WHEN, " ".join(text.split()), criterion, within=float(number.text) / 100)
 
 
-def _check_known(criterion: Criterion, words: Words, option: StopOption) -> None:
+def _check_known(criterion: Criterion, option: StopOption) -> None:
     """Raise CriteriaError for a figure that is known only after the run."""
     name = criterion.metric
     if name in LOAD_METRICS or name == criteria.OVERLOAD:
