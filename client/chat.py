@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,24 +131,16 @@ class ChatUser:
         messages = [*history, *self._prompts.messages(self._first_prompt + self._index)]
         body = self._body(messages)
         tokens = Tokens(self._options.stall_timeout_s)
-        start_ms, began_ns = 0.0, None
-        try:
-            with self._interrupts.allowed():
-                pause_s = self._intended_ms / 1000 - time.time()
-                if self._options.sleep_s and pause_s > 0:
-                    time.sleep(pause_s)
-                start_ms, began_ns = time.time() * 1000, time.perf_counter_ns()
-                reply = self._sender.send(body, tokens)
-        except Stopped:
-            if began_ns is not None:
-                rtt_ms = (time.perf_counter_ns() - began_ns) / 1e6
-                self._write(start_ms, rtt_ms, None, "stopped", len(body), 0, tokens.figures(began_ns, rtt_ms))
-            raise
+        pause_s = self._intended_ms / 1000 - time.time() if self._options.sleep_s else 0.0
+        reply = self._interrupts.send(pause_s, partial(self._sender.send, body, tokens), len(body))
         cause = self._judge(reply, tokens)
-        self._write(
-            reply.start_ms, reply.rtt_ms, reply.status, cause, reply.sent_bytes, reply.received_bytes,
-            tokens.figures(reply.started_ns, reply.rtt_ms), is_censored=reply.censored,
+        self._account.reply(
+            self._index, reply, intended_ms=self._intended_ms, cause=cause,
+            **tokens.figures(reply.started_ns, reply.rtt_ms), **self._sender.traceparent.figures,
         )  # fmt: skip
+        self._index += 1
+        if reply.cause == "stopped":
+            raise Stopped
         self._intended_ms = reply.start_ms + reply.rtt_ms + 1000 * self._options.sleep_s
         # An answer of calls alone would need the results of its tools.
         content = "" if cause else "".join(tokens.texts)
@@ -161,25 +154,6 @@ class ChatUser:
             return status_cause(reply.status or 0, reply.body)
         tokens.end(reply.body)
         return tokens.cause
-
-    def _write(
-        self,
-        start_ms: float,
-        rtt_ms: float,
-        status: int | None,
-        cause: str | None,
-        sent_bytes: int,
-        received_bytes: int,
-        figures: dict[str, float | str | None],
-        *,
-        is_censored: bool = True,
-    ) -> None:
-        self._account.sample(
-            self._index, intended_ms=self._intended_ms, start_ms=start_ms, rtt_ms=rtt_ms, status=status, cause=cause,
-            censored=is_censored, sent_bytes=sent_bytes, received_bytes=received_bytes, **figures,
-            **self._sender.traceparent.figures,
-        )  # fmt: skip
-        self._index += 1
 
     def _body(self, messages: list[Message]) -> bytes:
         options = self._options

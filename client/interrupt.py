@@ -1,8 +1,13 @@
 """Told to end by SIGTERM or SIGINT: at once where waiting is interrupted, else after the step under way."""
 
 import signal
+import time
+from collections.abc import Callable
 from types import FrameType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from send import Reply
 
 
 class Stopped(BaseException):
@@ -27,6 +32,27 @@ class Interrupts:
     def allowed(self) -> Self:
         """Let Stopped be raised inside `with`, at once if a signal came before."""
         return self
+
+    def send(self, pause_s: float, send: Callable[[], "Reply"], size_bytes: int) -> "Reply":
+        """Pause, then send a request; a Reply with the cause `stopped` is of one that was cut off, and the user ends.
+
+        Raises:
+            Stopped: the user is told to end, and nothing was sent.
+        """
+        start_ms, began_ns = 0.0, None
+        try:
+            with self.allowed():
+                if pause_s > 0:
+                    time.sleep(pause_s)
+                start_ms, began_ns = time.time() * 1000, time.perf_counter_ns()
+                return send()
+        except Stopped:
+            if began_ns is None:
+                raise
+            from send import Reply  # which takes long, and is there if something was sent
+
+            rtt_ms = (time.perf_counter_ns() - began_ns) / 1e6
+            return Reply(start_ms, rtt_ms, None, {}, b"", size_bytes, 0, "stopped", censored=True, started_ns=began_ns)
 
     def __enter__(self) -> None:
         self._allowed = True

@@ -9,9 +9,13 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from send import Reply
 
 STDOUT = 1
+Figure = float | str | bool | None
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
 # Control characters, halves of characters, and other characters that XML does not allow.
@@ -96,7 +100,7 @@ class Account:
         censored: bool,
         sent_bytes: int,
         received_bytes: int,
-        **figures: float | str | bool | None,
+        **figures: Figure,
     ) -> None:
         """Write a sample's line; `figures` are its further measurements."""
         self._samples += 1
@@ -120,6 +124,14 @@ class Account:
         }
         further = {name: _kept(value) for name, value in figures.items()}
         self._lines.write(line | further)
+
+    def reply(self, index: int, reply: "Reply", *, intended_ms: float, cause: str | None, **figures: Figure) -> None:
+        """Write the sample of a request; `cause` is why it is an error, which its answer may have told."""
+        self.sample(
+            index, intended_ms=intended_ms, start_ms=reply.start_ms, rtt_ms=reply.rtt_ms, status=reply.status,
+            cause=cause, censored=reply.censored, sent_bytes=reply.sent_bytes, received_bytes=reply.received_bytes,
+            **figures,
+        )  # fmt: skip
 
     def end(self, count: int, cause: str | None, **more: Any) -> bool:
         """Write the user's own line; returns whether all `count` samples were written, each without error.

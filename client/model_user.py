@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from functools import partial
 
 import expect
 import messages
@@ -68,39 +69,18 @@ class ModelUser:
         return example(self._sender.model, message, is_raw=self._options.raw == "true")
 
     def _send(self, index: int, request: bytes) -> None:
-        start_ms, began_s = 0.0, None
-        try:
-            with self._interrupts.allowed():
-                pause_s = self._intended_ms / 1000 - time.time()
-                if self._options.sleep_s and pause_s > 0:
-                    time.sleep(pause_s)
-                start_ms, began_s = time.time() * 1000, time.perf_counter()
-                reply = self._sender.infer(request)
-        except Stopped:
-            if began_s is not None:
-                rtt_ms = (time.perf_counter() - began_s) * 1000
-                reply = Reply(start_ms, rtt_ms, None, {}, b"", len(request), 0, "stopped", censored=True)
-                self._write(index, reply, reply.cause, {})
-            raise
+        pause_s = self._intended_ms / 1000 - time.time() if self._options.sleep_s else 0.0
+        reply = self._interrupts.send(pause_s, partial(self._sender.infer, request), len(request))
         # Between requests, outside of their times.
         cause, figures = (reply.cause, {}) if reply.cause is not None else self._judge(reply.body)
         self._write(index, reply, cause, figures)
+        if reply.cause == "stopped":
+            raise Stopped
         self._intended_ms = reply.start_ms + reply.rtt_ms + 1000 * self._options.sleep_s
 
     def _write(self, index: int, reply: Reply, cause: str | None, figures: dict[str, str | None]) -> None:
-        self._account.sample(
-            index,
-            intended_ms=self._intended_ms,
-            start_ms=reply.start_ms,
-            rtt_ms=reply.rtt_ms,
-            status=None,
-            cause=cause,
-            censored=reply.censored,
-            sent_bytes=reply.sent_bytes,
-            received_bytes=reply.received_bytes,
-            **figures,
-            **self._sender.traceparent.figures,
-        )
+        trace = self._sender.traceparent.figures
+        self._account.reply(index, reply, intended_ms=self._intended_ms, cause=cause, **figures, **trace)
 
     def _judge(self, body: bytes) -> tuple[str | None, dict[str, str | None]]:
         """Return the cause of an answer, None if it is right, and its further figures."""

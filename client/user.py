@@ -3,6 +3,7 @@
 import hashlib
 import time
 from argparse import Namespace
+from functools import partial
 
 from answer import NOTHING_KNOWN, AnswerVerdict, judge
 from encoding import ENCODINGS, FrameError
@@ -91,23 +92,13 @@ class User:
         for index in range(count):
             body = frames.body(index)
             intended_ms = first_ms + index * sleep_s * 1000
-            start_ms, began_s = 0.0, None
-            try:
-                with self._interrupts.allowed():
-                    # The pause runs from the last answer on: verifying it takes part of the pause, not time besides it.
-                    pause_s = last_answer_s + sleep_s - time.perf_counter()
-                    if pause_s > 0:
-                        time.sleep(pause_s)
-                    start_ms, began_s = time.time() * 1000, time.perf_counter()
-                    reply = self._sender.send(body)
-            except Stopped:
-                if began_s is not None:
-                    rtt_ms = (time.perf_counter() - began_s) * 1000
-                    reply = Reply(start_ms, rtt_ms, None, {}, b"", len(body), 0, "stopped", censored=True)
-                    self._write_sample(index, intended_ms, reply, AnswerVerdict("stopped", NOTHING_KNOWN))
-                raise
+            # The pause runs from the last answer on: verifying it takes part of the pause, not time besides it.
+            pause_s = last_answer_s + sleep_s - time.perf_counter()
+            reply = self._interrupts.send(pause_s, partial(self._sender.send, body), len(body))
             last_answer_s = time.perf_counter()
             self._judge(index, intended_ms, body, reply, frames)
+            if reply.cause == "stopped":
+                raise Stopped
             del reply  # it is large, and the pause that follows may be long
 
     def _judge(self, index: int, intended_ms: float, body: memoryview, reply: Reply, frames: Frames) -> None:
@@ -118,7 +109,10 @@ class User:
         elif reply.cause is None:
             frame = frames.image(body) if self._is_verified(index) else None
             verdict = judge(reply.body, reply.headers, frames.encoding, frame, self._options.min_faces)
-        self._write_sample(index, intended_ms, reply, verdict)
+        self._account.reply(
+            index, reply, intended_ms=intended_ms, cause=verdict.cause, **verdict.figures,
+            worker=reply.headers.get("X-Worker"), **self._sender.traceparent.figures,
+        )  # fmt: skip
         if self._options.save is not None and (image := verdict.image()) is not None:
             # The user's folder is named by host, process and start: nobody else's.
             name = f"{index:06}{frames.encoding.image_suffix}"
@@ -131,19 +125,3 @@ class User:
             return share == 1
         digest = hashlib.sha256(f"{self._account.name} {index}".encode()).digest()
         return int.from_bytes(digest[:8]) < share * 2**64
-
-    def _write_sample(self, index: int, intended_ms: float, reply: Reply, verdict: AnswerVerdict) -> None:
-        self._account.sample(
-            index,
-            intended_ms=intended_ms,
-            start_ms=reply.start_ms,
-            rtt_ms=reply.rtt_ms,
-            status=reply.status,
-            cause=verdict.cause,
-            censored=reply.censored,
-            sent_bytes=reply.sent_bytes,
-            received_bytes=reply.received_bytes,
-            **verdict.figures,
-            worker=reply.headers.get("X-Worker"),
-            **self._sender.traceparent.figures,
-        )
