@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Account:
+class HostAccount:
     """An account by its name; the agent is root, or, in a container, has this account itself."""
 
     name: str

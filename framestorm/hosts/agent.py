@@ -24,7 +24,7 @@ from typing import TextIO
 
 from framestorm import client_server, probe
 from framestorm.hosts import messages, server
-from framestorm.hosts.account import Account
+from framestorm.hosts.account import HostAccount
 from framestorm.hosts.controller import Controller
 from framestorm.hosts.fence import Fence
 from framestorm.hosts.followed import FollowedFiles
@@ -65,9 +65,9 @@ class Agent:
         return self.server.described
 
     @property
-    def account(self) -> Account:
+    def account(self) -> HostAccount:
         """Return the account that owns the run's files."""
-        return Account(self.host.user)
+        return HostAccount(self.host.user)
 
     def obey(self, order: messages.Order) -> None:
         """Do what an order says."""

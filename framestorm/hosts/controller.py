@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from framestorm.hosts.account import Account
+from framestorm.hosts.account import HostAccount
 
 END_WITHIN_S = 10.0
 KEYS = ".local"  # with SSL JMeter's key is below it, and is looked for from the folder that JMeter was started in
@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 class Controller(subprocess.Popen[bytes]):
     """JMeter's controller in the folder of a run, by the account that owns it."""
 
-    def __init__(self, command: Sequence[str], run_dir: Path, account: Account, kit: Path) -> None:
+    def __init__(self, command: Sequence[str], run_dir: Path, account: HostAccount, kit: Path) -> None:
         with account.acting():
             log = (run_dir / "jmeter.out").open("wb")
             if (kit / KEYS).exists():
