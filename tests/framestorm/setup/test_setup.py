@@ -157,6 +157,11 @@ def test_a_lock_holds_when_a_newer_release_of_a_package_with_extras_is_there(
     assert {path.name for path in (tmp_path / "there").iterdir()} == {"car-1.0.dist-info", "engine-1.0.dist-info"}
 
 
+def test_pip_has_the_same_options_in_run_sh() -> None:
+    command = re.search(r"-m pip install (.*?) -r ", (paths.ROOT / "run.sh").read_text(), re.DOTALL)
+    assert command is not None and {*setup.PIP_OPTIONS} <= {*command[1].split()}
+
+
 def test_the_log_of_a_set_up_says_when_each_command_began_and_how_long_it_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
