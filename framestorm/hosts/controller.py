@@ -38,7 +38,7 @@ class Controller(subprocess.Popen[bytes]):
             )
 
     def end(self) -> None:
-        """End it at once if it does not end in time; its files stay as far as they are written."""
+        """End it, by force if it does not end in time; its files stay as far as they are written."""
         self.terminate()
         try:
             self.wait(END_WITHIN_S)
