@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         states, nodes = lifecycle.status(), swarm.existing()
     except FramestormError as error:
         print(f"lab {arguments.verb}: {error}", file=sys.stderr)
-        return 1
+        return error.exit_status
     if nodes:
         print(swarm_table(nodes))
     if not states and not nodes:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from framestorm import testing
+from framestorm import paths, testing
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import run, wait_until
 from framestorm.setup import log
@@ -140,6 +140,14 @@ def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert "needs root; run it as root or by sudo" in capsys.readouterr().err
     with pytest.raises(UsageError, match=r"`sudo ./run.sh test`"):
         testing.run([])
+
+
+def test_a_path_that_programs_would_split_is_refused_as_wrong_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path / "a b")
+    assert main(["up"]) == UsageError.exit_status
+    assert "move the checkout" in capsys.readouterr().err
 
 
 def test_hosts_have_addresses_of_their_own() -> None:
