@@ -24,7 +24,7 @@ _LIFETIME, _DURATION, _DELAY = "ThreadGroup.scheduler", "ThreadGroup.duration", 
 _RAMP_UP = "ThreadGroup.ramp_time"
 _ULTIMATE, _ULTIMATE_ROWS, _ULTIMATE_COLUMNS = ".UltimateThreadGroup", "ultimatethreadgroupdata", 5
 # Those that make their main controller themselves.
-_WITH_OWN_CONTROLLER = ("ConcurrencyThreadGroup", "ArrivalsThreadGroup", "OpenModelThreadGroup")
+_WITH_OWN_CONTROLLER = ("ConcurrencyThreadGroup", "ArrivalsThreadGroup")
 _ON_ERROR = ("continue", "startnextloop", "stopthread", "stoptest", "stoptestnow")
 _SAVE = "open the plan in JMeter 5.5 and save it there"
 
@@ -56,7 +56,7 @@ def _of_group(group: ET.Element, place: str, known: Known) -> Iterator[Finding]:
     controller = next((each for each in group if each.get("name") == "ThreadGroup.main_controller"), None)
     if controller is None and not group.tag.endswith(_WITH_OWN_CONTROLLER):
         why = "has no main controller (ThreadGroup.main_controller), without which none of its users can run"
-        yield Finding(f"{place} {why}: open the plan in JMeter 5.5, set the loops, and save it", True)
+        yield Finding(f"{place} {why}: {_SAVE}", True)
     if group.tag not in _COUNTING:
         return
     yield from _number(group, place, _USERS, "users", known)

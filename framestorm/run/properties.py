@@ -53,12 +53,16 @@ def read(path: Path) -> dict[str, str]:
     """The properties in a file, as java.util.Properties reads them; one with an empty name is of no use and left out.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: it cannot be read, or is no text.
     """
     try:
         text = path.read_bytes().decode("iso-8859-1")
     except OSError as error:
         raise UsageError(f"{path} cannot be read as a file of properties: {error.strerror}") from None
+    if "\0" in text:
+        raise UsageError(
+            f"{path} is no file of properties: it is binary, or in UTF-16; give lines of name=value, in ASCII"
+        )
     values = {}
     for line in _logical_lines(text):
         if (match := _LINE.fullmatch(line)) and match[1]:

@@ -39,6 +39,7 @@ class Checked:
         ("loop-without-forever", ["'users' has no LoopController.continue_forever", "after 3 loops", "never ends"]),
         ("setup-loop-without-forever", ["SetupThreadGroup 'set up'", "after 1 loop", "never ends"]),
         ("no-loop-controller", ["'users' has no main controller"]),
+        ("open-model-without-controller", ["'open' has no main controller"]),
         ("group-zero", ["no thread group has a user"]),
         ("lifetime-variable-with-blank", ["${duration}", "'duration ' is, with a blank in its name"]),
         (

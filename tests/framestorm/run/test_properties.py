@@ -53,7 +53,7 @@ FILES = [
     *(b"", b"\n\n \t\n", b"a", b"a=", b"a=1", b"a=1\n", b"a=1\r\nb=2\r\n", b"a=1\rb=2", b"\xef\xbb\xbfa=1\nb=2\n"),
     # Blanks, also in the place of a separator, and at the ends.
     *(b"users=3 \n", b"  a \t= \f 1\t\n", b"a 1", b"a\t1 2", b"a : 1", b"a = : 1", b"a  :=1", b"a\f1\nb\f\f=\f2"),
-    *(b"a\xa0b=1", b"a=\xa01\xa0", b"a\x0bb=\x1c1\x1d\x1e\x85", b"a=1\0\n\0b=2"),
+    *(b"a\xa0b=1", b"a=\xa01\xa0", b"a\x0bb=\x1c1\x1d\x1e\x85", b"a=1\x01\n\x01b=2"),
     # Letters that are not of ASCII: Java reads bytes of ISO 8859-1, so that each of UTF-8 is a character.
     *(
         "city=Ålesund\nusers=3\n".encode(),
@@ -112,6 +112,14 @@ def test_a_file_is_read_as_java_does(tmp_path: Path) -> None:
     }
     with pytest.raises(UsageError, match=r"none\.properties"):
         properties.read(tmp_path / "none.properties")
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04\x14\0\0\0", "users=5\n".encode("utf-16")])
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "my.properties"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"my\.properties is no file of properties"):
+        properties.read(path)
 
 
 def test_every_file_has_the_properties_that_java_finds_in_it(tmp_path: Path) -> None:
