@@ -18,6 +18,7 @@ from framestorm.model.facets import CONSTANT, FILLED_IN, KIT_FACET, LOAD, TOTAL,
 SEVERAL = {"rate_per_s": "5/s for 30 s, to 60/s in 1 min", "users": "5 users for 30 s, to 60 users in 1 min"}
 _ASIDE = ("Setup", "Post")  # how the tags of thread groups begin that are not the load
 SAMPLERS = ("Sampler", "SamplerProxy", "HTTPSampler_", "HTTPSampler2_")  # how tags end; the last are of old plans
+HTTP_SAMPLERS = ("HTTPSamplerProxy", "HTTPSampler_", "HTTPSampler2_")  # whole tags
 # What runs samplers that stand in other files, and what may give its samples names of its own.
 _OF_OTHER_FILES = {"IncludeController", "ModuleController"}
 _THAT_NAME_SAMPLES = {"JSR223Sampler", "BeanShellSampler", "JavaSampler"}

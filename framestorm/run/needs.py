@@ -23,8 +23,6 @@ _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
 # The scripts of the kit's plans before their elements called classes.
 _OLD_SCRIPT = re.compile(r"\$\{scripts\}/(answer|arrival|frame|request|stop|user)\.groovy")
-# The last two are those of old plans.
-_HTTP_SAMPLERS = ("HTTPSamplerProxy", "HTTPSampler_", "HTTPSampler2_")
 _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implementation")
 
 
@@ -195,7 +193,7 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
         for each in resolvers
     )
     for element in elements:
-        if element.tag not in _HTTP_SAMPLERS:
+        if element.tag not in plans.HTTP_SAMPLERS:
             continue
         texts = [{plans.field_text(element, f"HTTPSampler.{name}")} - {""} or defaults[name] for name in _HTTP]
         if any(len(each) > 1 for each in texts):
@@ -225,7 +223,7 @@ def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
         fields = (plans.field_text(element, f"HTTPSampler.{name}") for name in ("domain", "path", "protocol"))
         domain, path, scheme = map(known.value, fields)
         is_url = path is None or path.startswith(("http://", "https://"))
-        if element.tag in _HTTP_SAMPLERS and domain == "" and not is_url and scheme != "file":
+        if element.tag in plans.HTTP_SAMPLERS and domain == "" and not is_url and scheme != "file":
             names.append(element.get("testname", ""))
     return list(dict.fromkeys(names))
 

@@ -12,16 +12,19 @@ from framestorm.errors import UsageError
 from framestorm.load import kit_load
 from framestorm.load.kit_load import KitLoad
 from framestorm.model.facets import GRPC
-from framestorm.model.plan import Plan, trim
-from framestorm.model.sample import KIT_COLUMNS
+from framestorm.model.plan import HTTP_SAMPLERS, Plan, trim
+from framestorm.model.sample import KIT_COLUMNS, TRACE_ID
 from framestorm.plain import note
 from framestorm.run import jmeter, values, video
 from framestorm.run import properties as java_properties
 from framestorm.run.needs import Needs
 from framestorm.run.options import What
 
-# Each request gets a trace id of its own (client/traceparent.py, jmx/java/plan/Traceparent.java).
+# Each request gets a trace id of its own (client/traceparent.py, jmx/java/plan/Traceparent.java): by the headers that the
+# plan sends for the kit, or for any other plan by JMeter (jmx/java/Traces.java).
 TRACE = {"traceparent": "new"}
+_TRACE_BY_JMETER = {"framestorm.trace": "true"}
+_MAY_SEND_HTTP = (*HTTP_SAMPLERS, "IncludeController")
 # Properties of the kit's own classes, and of Java.
 _READ_BY_JAVA = frozenset({"framestorm", "java", "javax", "jdk", "sun", "http", "https"})
 # Which classes JMeter takes for functions, and the kit's own (jmx/java/Beginning.java).
@@ -85,7 +88,8 @@ def read_settings(plan: Plan, what: What) -> Settings:
         of_jmeter["search_paths"] = ";".join([str(paths.JARS), *([others] if others else [])])
     of_user = filter(None, set_by_user.get("sample_variables", "").split(","))
     # The kit's own columns are written beside the variables, to samples.jtl alone.
-    if columns := dict.fromkeys(name for name in (*plan.sample_variables, *of_user) if name not in KIT_COLUMNS):
+    kit_columns = (*KIT_COLUMNS, TRACE_ID) if what.is_traced else KIT_COLUMNS
+    if columns := dict.fromkeys(name for name in (*plan.sample_variables, *of_user) if name not in kit_columns):
         of_jmeter["sample_variables"] = ",".join(columns)
     of_plan = {name: value for name, value in given.items() if name in plan.settable}
     return Settings(
@@ -128,15 +132,17 @@ def complete(
                 f"-J{plan.url.name}={url}: JMeter's HTTP client cannot send to an IPv6 address with a zone. "
                 "Use an address without one, or give the address a name in /etc/hosts"
             )
-    if is_traced and not ("headers" in plan.settable and plan.is_for_kit):
+    has_headers = "headers" in plan.settable and plan.is_for_kit
+    if is_traced and not (has_headers or any(each.tag in _MAY_SEND_HTTP for each in plan.elements)):
         raise UsageError(
-            f"--trace: {plan.path.name} has no property headers, by which the kit's plans send traceparent: leave "
-            "--trace out, or use one of them, such as jmx/requests.jmx"
+            f"--trace: {plan.path.name} has neither an HTTP sampler nor the property headers, so nothing that it sends "
+            "can have a traceparent: leave --trace out"
         )
-    properties |= _with_headers(plan, properties, {**headers, **(TRACE if is_traced else {})})
+    by_jmeter = _TRACE_BY_JMETER if is_traced and not has_headers else {}
+    properties |= _with_headers(plan, properties, {**headers, **(TRACE if is_traced and has_headers else {})})
     properties |= video.absolute(plan, properties, settings.given)
     completed = values.complete(plan, properties, settings.given, is_over_slaves=is_over_slaves, is_for_gui=is_for_gui)
-    return replace(settings, properties=completed)
+    return replace(settings, properties=completed, of_jmeter={**settings.of_jmeter, **by_jmeter})
 
 
 def _with_headers(plan: Plan, properties: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 package framestorm;
 
+import framestorm.plan.Traceparent;
 import java.io.BufferedWriter;
 import java.io.File;
 import java.io.FileOutputStream;
@@ -137,6 +138,9 @@ public final class Rows extends AbstractTestElement
             rows.append(form.getDelimiter()).append(us == null ? "" : us);
             rows.append(form.getDelimiter()).append(SampleKinds.of(event, result));
         }
+        if (Traces.ARE_ASKED) {
+            rows.append(form.getDelimiter()).append(Traceparent.idIn(result.getRequestHeaders()));
+        }
         rows.append('\n');
         if (form.saveSubresults() && depth <= DEEPEST) {
             for (SampleResult each : result.getSubResults()) {
@@ -153,7 +157,8 @@ public final class Rows extends AbstractTestElement
                 SampleSaveConfiguration form = SampleSaveConfiguration.staticConfig();
                 String of = form.getDelimiter() + "\"";
                 out.append(CSVSaveService.printableFieldNamesToString(form));
-                out.append(Microseconds.ARE_KEPT ? of + "elapsed_us\"" + of + "sample_kind\"\n" : "\n").flush();
+                out.append(Microseconds.ARE_KEPT ? of + "elapsed_us\"" + of + "sample_kind\"" : "");
+                out.append(Traces.ARE_ASKED ? of + Traces.COLUMN + "\"\n" : "\n").flush();
             }
         } catch (IOException error) {
             throw new UncheckedIOException(error);

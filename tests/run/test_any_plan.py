@@ -114,6 +114,35 @@ def test_what_the_elements_of_a_plan_make_of_its_samples(run_sh: RunSh, stand_in
     assert len(attributes) == 5 and not any("sub" in name for names in attributes for name in names)
 
 
+OWN_TRACE = "0af7651916cd43dd8448eb211c80319c"
+MANAGER = """<HeaderManager guiclass="HeaderPanel" testclass="HeaderManager" testname="headers" enabled="true">
+  <collectionProp name="HeaderManager.headers"><elementProp name="" elementType="Header">
+  <stringProp name="Header.name">{name}</stringProp><stringProp name="Header.value">{value}</stringProp>
+  </elementProp></collectionProp></HeaderManager><hashTree/>"""
+TRANSACTION = """<TransactionController guiclass="TransactionControllerGui" testclass="TransactionController"
+  testname="buy" enabled="true"><boolProp name="TransactionController.parent">false</boolProp>
+  </TransactionController><hashTree>{elements}</hashTree>"""
+
+
+def test_each_request_of_a_plan_has_a_trace_id(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
+    """But a transaction, a script, and a request whose own header says another one; other headers stay."""
+    server = stand_in({"body": b"ok"}, {"status": 503})
+    call = REQUEST.format(url=server.url)
+    manager = MANAGER.format(name="Traceparent", value=f"00-{OWN_TRACE}-b7ad6b7169203331-00")
+    own = call.replace('"call"', '"own"').replace("<hashTree/>", f"<hashTree>{manager}</hashTree>")
+    elements = MANAGER.format(name="X-Shop", value="7") + TRANSACTION.format(elements=call) + own + script("1")
+    group = THREADS.replace('num_threads">2', 'num_threads">1')
+    run = run_sh("-t", str(write_plan(tmp_path / "theirs.jmx", elements, group, loops=3)), "--trace", status=3)
+    sent = [request.headers["traceparent"].split("-")[1] for request in server.received]
+    assert sent[1::2] == [OWN_TRACE] * 3 and len(set(sent)) == 4
+    assert {request.headers["X-Shop"] for request in server.received} == {"7"}
+    ids = {label: [row["trace_id"] for row in run.rows("samples.csv") if row["label"] == label]
+           for label in ("call", "own", "script", "buy")}  # fmt: skip
+    assert ids == {"call": sent[::2], "own": sent[1::2], "script": [""] * 3, "buy": [""] * 3}
+    slowest = run.json("summary.json")["labels"]["call"]["traces"]["slowest"]
+    assert {each["trace_id"] for each in slowest} == set(sent[::2])
+
+
 # The second time it fails.
 GROOVY = """
     def twice(x) { x * 2 }

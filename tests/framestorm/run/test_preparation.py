@@ -61,7 +61,7 @@ def test_a_trace_id_is_asked_for_beside_the_headers_of_the_user(own: str, sent: 
     asked = replace(what("requests", url="http://h/f", headers=own), is_traced=True)
     assert prepare(asked, tmp_path / "run").settings.values["headers"] == sent
     assert prepare(replace(asked, is_traced=False), tmp_path / "run").settings.values["headers"] == own
-    with pytest.raises(UsageError, match=r"--trace: process\.jmx has no property headers"):
+    with pytest.raises(UsageError, match=r"--trace: process\.jmx has neither an HTTP sampler nor"):
         prepare(replace(what("process", command="true"), is_traced=True), tmp_path / "run")
 
 
