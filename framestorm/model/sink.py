@@ -37,6 +37,7 @@ class SinkAddress:
 class SinkOutcome:
     """What became of the intervals of a run for one sink: how many there were, and how many it did not get.
 
+    A second of a label has several intervals if its samples become known one after the other.
     problem: what went wrong first, None if nothing did.
     """
 

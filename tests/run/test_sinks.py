@@ -125,7 +125,7 @@ def test_what_did_not_get_the_figures_is_said(done: Done) -> None:
     ]  # fmt: skip
     otlp = sinks[2]
     assert otlp["missed"] == otlp["intervals"] > 0
-    note = f"otlp:http://127.0.0.1:1/v1/metrics did not get {otlp['missed']} of {otlp['intervals']} intervals"
+    note = f"otlp:http://127.0.0.1:1/v1/metrics did not get {otlp['missed']} of {otlp['intervals']} updates"
     (on_page,) = [each for each in done.json("summary.json")["notes"] if each.startswith(note)]
     assert on_page in done.text("index.html").replace("&#39;", "'")
     assert done.stderr.count("note: --sink otlp:") == 1
