@@ -128,10 +128,15 @@ class RunSh:
             self.port = int(probe.getsockname()[1])
         self.started: list[subprocess.Popen[str]] = []
 
-    def start(self, *words: str, out: str = "run") -> Running:
-        """Start it; the first word may be a command as a page shows it; without `out` for what makes no run."""
+    def start(self, *words: str, out: str = "run", dashboard: bool = False) -> Running:
+        """Start it; the first word may be a command as a page shows it; without `out` for what makes no run.
+
+        dashboard: a run makes JMeter's own dashboard too, which takes longer than most of these runs.
+        """
         if words and words[0].startswith("./run.sh"):
             words = (*shlex.split(words[0])[1:], *words[1:])
+        elif out and not dashboard and (not words or words[0].startswith("-")):
+            words += ("--no-dashboard",)
         if out:
             words += ("-o", str(self.folder / out))
             words += () if {"-R", "-r", "compare"} & {*words} else ("--port", str(self.port))
@@ -142,9 +147,12 @@ class RunSh:
         self.started.append(process)
         return Running(self.folder / out, process)
 
-    def __call__(self, *words: str, out: str = "run", status: int | tuple[int, ...] = 0) -> Done:
+    def __call__(
+        self, *words: str, out: str = "run", status: int | tuple[int, ...] = 0, dashboard: bool = False
+    ) -> Done:
         """Call it to its end."""
-        return self.start(*words, out=out).ended(*(status if isinstance(status, tuple) else (status,)))
+        running = self.start(*words, out=out, dashboard=dashboard)
+        return running.ended(*(status if isinstance(status, tuple) else (status,)))
 
     def left_running(self) -> list[str]:
         """Command lines of processes that name the test's folder."""

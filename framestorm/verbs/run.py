@@ -35,8 +35,8 @@ def main(words: Sequence[str]) -> int:
     from framestorm.setup import pieces as setup
     from framestorm.sinks.live_page import live_page
 
-    is_check, live_port = options.check, options.live_port
-    del options.check, options.live_port
+    is_check, live_port, has_dashboard = options.check, options.live_port, options.has_dashboard
+    del options.check, options.live_port, options.has_dashboard
     judgement = argparse.Namespace(**vars(options))
     del options.markdown
     run = _run_options(options, words)
@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
             print(visible("\n".join([*conductor.check(run), *([f"live page: {page.url}"] if page else [])])))
             return 0
         run_dir = conductor.run(run, page=page)
-        status = report(run_dir, judgement)
+        status = report(run_dir, judgement, has_dashboard=has_dashboard)
         if page:
             page.show_report(run_dir)
         return status
@@ -78,6 +78,11 @@ def _add_options(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--reportoutputfolder", metavar="DIR", dest="run_dir", type=Path,
         help="new folder for the run (default: dashboards/<plan>-<UTC time>)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-dashboard", dest="has_dashboard", action="store_false",
+        help="leave out JMeter's own HTML dashboard, which takes several times as long as the report; "
+        "./run.sh report makes it later",
     )  # fmt: skip
     parser.add_argument(
         "--anyway",

@@ -175,7 +175,7 @@ def test_scripts_run_as_in_plain_jmeter(run_sh: RunSh, tmp_path: Path, monkeypat
     jar = next(paths.TEST_JARS.glob("h2-*.jar"))
     field = f'<stringProp name="TestPlan.user_define_classpath">{jar}</stringProp>'
     plan.write_text(plan.read_text().replace("</TestPlan>", f"{field}</TestPlan>"))
-    run = run_sh("-t", str(plan), "--fail-if", "errors > 50 %")
+    run = run_sh("-t", str(plan), "--fail-if", "errors > 50 %", dashboard=True)
     (first, second) = (row for row in run.rows() if row["label"] == "script")
     assert (first["success"], first["responseMessage"]) == ("true", "3 script 0 ")
     assert second["success"] == "false" and "notThere()" in second["responseMessage"]

@@ -38,7 +38,7 @@ def test_requests_at_a_rate_to_any_function(run_sh: RunSh, stand_in: StartServer
     url = stand_in({"delay_s": 1}).url
     load = (f"-Jurl={url}", "-Jrate_per_s=10", "-Jhold_s=3", "-Jconcurrency_limit=2")
     criteria = ("--fail-if", "request success < 100 %", "--fail-if", "p95 > 60 s")
-    done = run_sh("-t", "jmx/request-rate.jmx", *load, *criteria)
+    done = run_sh("-t", "jmx/request-rate.jmx", *load, *criteria, dashboard=True)
     summary = done.json("summary.json")
     sent = summary["labels"]["request"]["n"]
     assert (summary["label"], summary["facts"]["arrivals"]) == ("request", 30)
@@ -59,7 +59,8 @@ def test_tasks_of_a_local_pool_need_no_function(run_sh: RunSh) -> None:
 def test_wrong_answers_are_failures_with_a_cause(run_sh: RunSh, stand_in: StartServer, tmp_path: Path) -> None:
     url = stand_in({"body": b"all is well"}, {}, {"status": 500}, {"delay_s": 60}).url
     load = (f"-Jurl={url}", "-Jusers=4", "-Jramp_s=0", "-Jframes=1", "-Jtimeout_s=5")
-    done = run_sh("-t", "jmx/video-per-user.jmx", *load, "-l", str(tmp_path / "new" / "copy.jtl"), status=3)
+    words = ("-t", "jmx/video-per-user.jmx", *load, "-l", str(tmp_path / "new" / "copy.jtl"))
+    done = run_sh(*words, status=3, dashboard=True)
     frames = done.rows("samples.csv")
     assert sorted(frame["cause"] for frame in frames) == ["not-blurred", "not-json", "status-500", "timeout"]
     assert {frame["ok"] for frame in frames} == {"false"}

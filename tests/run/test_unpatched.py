@@ -21,7 +21,7 @@ def test_a_run_without_the_patched_classes_says_what_it_lacks(
 ) -> None:
     server = stand_in({})
     plan = write_plan(tmp_path / "theirs.jmx", REQUEST.format(url=server.url) + script(PARTS, "parts"), loops=3)
-    run = run_sh("-t", str(plan), "--unpatched")
+    run = run_sh("-t", str(plan), "--unpatched", dashboard=True)
     assert f"note: --unpatched: {'; '.join(missing())}" in run.stderr
     first = run.rows()[0]
     assert "elapsed_us" not in first and "sample_kind" not in first
