@@ -32,7 +32,7 @@ import numpy as np
 
 from benchmarks.find_coverage import OBJECTIVE, SERVERS, SERVICE_S, Draw, truth_of
 from benchmarks.peers import PROGRAMS, function
-from framestorm.find.command import PROBE_S
+from framestorm.find.command import MOST_PROBES, PROBE_S
 from framestorm.paths import ROOT
 from framestorm.setup import pieces as setup
 
@@ -130,10 +130,12 @@ def find(folder: Path, url: str, *words: str, core: int | None = None) -> dict[s
 def searched(cores: SimpleQueue[int | None], folder: Path, number: int, kind: str, planted: Planted) -> bool:
     """Search once for a planted capacity, and print the answer; returns whether it is too far off."""
     words = ("--over", f"rate_per_s={RANGE}", "--probe-s", f"{planted.probe_s:g}", "--slo", planted.objective)
+    # No two searches have a draw of arrivals in common.
+    drawn = (f"-Jarrivals={planted.arrivals}", f"-Jseed={number * MOST_PROBES}")
     core = cores.get()
     try:
         with served(planted, number) as url:
-            record = find(folder / f"search-{number}", url, *words, f"-Jarrivals={planted.arrivals}", core=core)
+            record = find(folder / f"search-{number}", url, *words, *drawn, core=core)
     finally:
         cores.put(core)
     answer = record["answer"] or {}

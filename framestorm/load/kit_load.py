@@ -126,10 +126,10 @@ def read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
 def drawn(plan: Plan, given: Mapping[str, str], number: int) -> dict[str, str]:
     """Return the properties of one of several runs, each with a seed of its own for random arrivals.
 
-    A seed that is given stays. number: of the run, from 1 on.
+    A seed that is given is that of the first. number: of the run, from 1 on.
     """
     load = _read(plan, values := {**plan.defaults, **given})
-    if load is None or load.seed is None or "seed" in given:
+    if load is None or load.seed is None:
         return dict(given)
     return {**given, "seed": str(int(values["seed"]) + number - 1)}
 

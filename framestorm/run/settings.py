@@ -20,8 +20,8 @@ from framestorm.run import properties as java_properties
 from framestorm.run.needs import Needs
 from framestorm.run.options import What
 
-# Each request gets a trace id of its own (client/traceparent.py, jmx/java/plan/Traceparent.java): by the headers that the
-# plan sends for the kit, or for any other plan by JMeter (jmx/java/Traces.java).
+# Each request gets a trace id of its own (client/traceparent.py, jmx/java/plan/Traceparent.java): by the headers of one
+# of the kit's plans, or in any other plan by JMeter (jmx/java/Traces.java).
 TRACE = {"traceparent": "new"}
 _TRACE_BY_JMETER = {"framestorm.trace": "true"}
 _MAY_SEND_HTTP = (*HTTP_SAMPLERS, "IncludeController")
