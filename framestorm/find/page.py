@@ -20,15 +20,16 @@ MAX_TICKS = 16  # of whole numbers, each with its own
 
 def amount(load: float, over: LoadRange) -> str:
     """Return a load with its unit."""
+    number = f"{load:.0f}" if load == round(load) else f"{load:g}"
     if over.name.endswith("_per_s"):
-        return f"{load:g}/s"
+        return f"{number}/s"
     if over.name == "users":
         return units.plural(round(load), "user")
     if over.name == f"{OF_TARGET}replicas":
         return units.plural(round(load), "replica")
     if over.is_of_target:
-        return f"{over.name.removeprefix(OF_TARGET)}={load:g}"
-    return f"{over.name}={load:g}"
+        return f"{over.name.removeprefix(OF_TARGET)}={number}"
+    return f"{over.name}={number}"
 
 
 def probe_line(number: int, probe: Probe, over: LoadRange) -> str:
