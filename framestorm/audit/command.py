@@ -26,7 +26,7 @@ from framestorm.model.function_audit import FunctionAudit
 from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.sample import ANSWER_DIGEST
-from framestorm.model.units import count
+from framestorm.model.units import count, plural
 from framestorm.parser import Parser, whole_number
 from framestorm.plain import note, say
 from framestorm.report import build
@@ -159,11 +159,12 @@ def _judged(folder: Path, record: FunctionAudit) -> FunctionAudit:
     pairs, left_out = pairs_of(record.order, alone, record.warm_up)
     pairs = [replace(each, number=record.numbers[each.number]) for each in pairs]
     if len(pairs) < LEAST - record.warm_up:
+        was = "was" if len(pairs) == 1 else "were"
         reasons = "".join(f", {n} were {reason}" for reason, n in left_out.items())
         raise FramestormError(
-            f"{len(pairs)} inputs were answered twice{reasons}, and a judgement needs {LEAST - record.warm_up} "
-            f"beside the warm-up: give the run more time by -Jhold_s, or see {paths.shown(folder / ALONE)} for "
-            "what failed"
+            f"{plural(len(pairs), 'input')} {was} answered twice{reasons}, and a judgement needs "
+            f"{LEAST - record.warm_up} beside the warm-up: give the run more time by -Jhold_s, or see "
+            f"{paths.shown(folder / ALONE)} for what failed"
         )
     properties = files.read(folder / LOAD / "run.json", Record).properties
     accuracy = judge_accuracy(

@@ -35,7 +35,8 @@ CHOICES: dict[str, Callable[[Sequence[Headline]], Sequence[Headline]]] = {
 LACKING = {
     LAST: "no earlier complete run of the same plan, target, load and properties",
     BEST: "no earlier run of the same plan, target, load and properties that passed",
-    MAIN: "no earlier complete run on the branch main of the same plan, target, load and properties",
+    MAIN: "no earlier complete run on the branch main of the same plan, target, load and properties (a run has a "
+    "branch if it was started in a checkout of git)",
 }
 
 
@@ -50,6 +51,10 @@ def checked(baseline: str, thresholds: Sequence[str]) -> str:
     if baseline in CHOICES:
         return baseline
     folder = find_run(baseline)
+    if folder is None and Path(baseline).is_file():
+        raise UsageError(
+            f"--baseline {baseline} is a file: make it a run by ./run.sh report {baseline} -o DIR, and name DIR"
+        )
     if folder is None:
         raise UsageError(
             f"--baseline {baseline}: expected {', '.join(CHOICES)}, or a run; there is no {RECORD} in a folder "

@@ -86,7 +86,13 @@ def _of_runs(old: RunSide, new: RunSide) -> list[str]:
             "may be no more than that. Repeat both, and give the runs as A1,A2,A3 B1,B2,B3."
         )
     sentences += _single(old, new, (len(old.runs), len(new.runs)), "run")
-    bare = dict.fromkeys(run.name for run in runs if run.target is None)
+    imported = dict.fromkeys(run.name for run in runs if run.record.source)
+    if imported:
+        sentences.append(
+            f"{', '.join(imported)}: made from a JTL, which does not say by which plan, on which hosts and with which "
+            "versions; they may differ without being listed here."
+        )
+    bare = dict.fromkeys(run.name for run in runs if run.target is None and not run.record.source)
     if bare:
         sentences.append(
             f"{', '.join(bare)}: how the function was set up (replicas, limits, environment) is not recorded, and may "
@@ -111,7 +117,8 @@ def _of_studies(old: StudySide, new: StudySide, asked: Questions) -> list[str]:
     sentences += _single(old, new, (len(old.repetitions), len(new.repetitions)), "repetition")
     for side in {old.folder: old, new.folder: new}.values():
         if side.left_out:
-            sentences.append(f"{plural(side.left_out, 'run')} of {side.folder.name} failed and are left out.")
+            are = "is" if side.left_out == 1 else "are"
+            sentences.append(f"{plural(side.left_out, 'run')} of {side.folder.name} failed and {are} left out.")
     if any(ONE_ONLY in (question.why or "") for question in (*asked.overall, *asked.points)):
         sentences.append(f"Some figures have no interval: {ONE_ONLY}.")
     if asked.pairs == "point" and old.folder != new.folder:
@@ -130,7 +137,7 @@ def _many_failed(name: str, n: int, ok: int, timed_out: int) -> list[str]:
     if share is None:
         return []
     if not ok and not timed_out:
-        return [f"{name}: all of its {plural(n, 'sample')} failed, so it has no response times."]
+        return [f"{name}: no sample succeeded (of {count(n)}), so it has no response times."]
     return [
         f"{name}: {percent(share)} of the samples failed, timeouts aside. They have no response time, so the times of "
         "the others may look better than the service was."
@@ -151,7 +158,9 @@ def of_run(run: Run) -> list[str]:
 
 
 def changes(old: RunSide | StudySide, new: RunSide | StudySide) -> list[DifferentSetting]:
-    """Return what differs in the settings of two sides, in the order in which one looks for it."""
+    """Return what differs in the settings of two sides, in the order in which one looks for it; of JTLs nothing."""
+    if any(run.record.source for side in (old, new) if isinstance(side, RunSide) for run in side.runs):
+        return []
     a, b = _settings(old, new), _settings(new, old)
     names = dict.fromkeys([*a, *b])
     return [

@@ -25,7 +25,7 @@ from framestorm.judge.differences import (
     seed,
 )
 from framestorm.model.metric import column, metric, split_label
-from framestorm.model.units import plural
+from framestorm.model.units import count, plural
 from framestorm.results.jtl import JMETER_TIMES
 from framestorm.stats.bootstrap import Resamples
 from framestorm.stats.evidence import Scale
@@ -133,7 +133,8 @@ def of_studies(old: StudySide, new: StudySide, metrics: Sequence[str]) -> Questi
 def _lack(side: StudySide, point: str) -> str:
     """Return what a side has at a point where it has no figure."""
     runs = len(side.figures(point, "n"))
-    without_error = f"{side.total(point, 'ok')} samples without error of {plural(side.total(point, 'n'), 'sample')}"
+    ok, n = side.total(point, "ok"), side.total(point, "n")
+    without_error = f"{plural(ok, 'sample')} without error of {count(n)}"
     return f"{plural(runs, 'complete run')} with {without_error}" if runs else "no complete run"
 
 

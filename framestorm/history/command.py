@@ -25,10 +25,15 @@ def main(words: Sequence[str]) -> int:
     asked = _parser().parse_args(list(words))
     folders: list[Path] = asked.folders or [paths.DASHBOARDS]
     if gone := [paths.shown(folder) for folder in folders if not folder.is_dir()]:
-        raise UsageError(f"there is no folder {', '.join(gone)}; name the folders that have runs in them")
+        raise UsageError(
+            f"there is no folder {', '.join(gone)}; name the folders that have runs in them (of a JTL, "
+            "./run.sh report FILE.jtl -o DIR makes a run)"
+        )
     page: Path = (asked.page or folders[0] / FILE).absolute()
     if not page.parent.is_dir():
         raise UsageError(f"{page}: there is no folder {page.parent}; choose another file with -o")
+    if page.is_dir():
+        raise UsageError(f"{page} is a folder; name a file with -o")
     if page.exists() and not _is_history(page):
         raise UsageError(f"{page} exists and is no page of a history; choose another file with -o")
     headlines, names = read_headlines(folders), ", ".join(paths.shown(folder) for folder in folders)

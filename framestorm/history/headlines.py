@@ -64,6 +64,9 @@ def read_headline(folder: Path) -> Headline:
     # A run of format 1 has one kind of samples, and these are its frames.
     main = _part(_part(summary, "labels"), _text(summary.get("label"))) or _part(summary, "frames")
     verdict = _part(summary, "verdict").get("word")
+    if verdict not in get_args(VerdictWord):
+        verdict = None
+        problem = problem or f"{SUMMARY} has no verdict{_remake(folder)}"
     checkout, kit = _part(run, "checkout"), _part(run, "kit")
     load, doubts = _part(summary, "load"), summary.get("doubts")
     n = main.get("n")
@@ -76,7 +79,7 @@ def read_headline(folder: Path) -> Headline:
         started_ms=next((each for each in (run.get("started_ms"), load.get("start_ms")) if is_number(each)), None),
         n=n if isinstance(n, int) else None,
         figures=_figures(main),
-        verdict=verdict if verdict in get_args(VerdictWord) else None,
+        verdict=verdict,
         doubts=tuple(each for each in doubts if isinstance(each, str)) if isinstance(doubts, list) else (),
         commit=_text(checkout.get("commit")) or None,
         branch=_text(checkout.get("branch")) or None,
@@ -87,14 +90,18 @@ def read_headline(folder: Path) -> Headline:
 
 def _read(path: Path) -> tuple[Json, str]:
     """Return what a JSON file holds, of whichever format; and a sentence if that is nothing."""
+    remake = _remake(path.parent) if path.name == SUMMARY else ""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        remake = f": make it by ./run.sh report {paths.shown(path.parent)}" if path.name == SUMMARY else ""
         return {}, f"{path.name} is missing{remake}"
     except (OSError, ValueError, RecursionError) as error:
-        return {}, f"{path.name} cannot be read: {error}"
-    return (content, "") if isinstance(content, dict) else ({}, f"{path.name} is not a JSON object")
+        return {}, f"{path.name} cannot be read ({error}){remake}"
+    return (content, "") if isinstance(content, dict) else ({}, f"{path.name} is not a JSON object{remake}")
+
+
+def _remake(folder: Path) -> str:
+    return f": make it by ./run.sh report {paths.shown(folder)}"
 
 
 def _part(content: Json, name: str) -> Json:

@@ -10,6 +10,7 @@ from framestorm.model.criteria import EACH, OPERATORS, OVERLOAD, Criterion
 from framestorm.model.goodput import Goodput
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS, Metric, metric, quoted
 from framestorm.model.overload import Queue
+from framestorm.model.sample import noun
 from framestorm.stats.estimate import AnyTimes, Ends, Estimate, EstimateBound
 
 JudgedState = Literal["passed", "failed", "unjudged"]
@@ -86,7 +87,9 @@ def judge(criterion: Criterion, groups: Mapping[str, Group], load: LoadFigures |
     state: JudgedState = "unjudged"
     if figure is None:
         label = quoted(criterion.label)
-        what = f"no sample of {label} has this figure" if group.n else f"there is no sample of {label}"
+        # A run without any sample has no label either.
+        of_label = "" if label == noun("") else f" of {label}"
+        what = f"no sample{of_label} has this figure" if group.n else f"there is no sample{of_label}"
         if group.samples and criterion.series not in group.samples:
             what += f" (there are {', '.join(sorted(group.samples))})"
         why = f"{what}, so it cannot be judged and counts as failed"

@@ -86,6 +86,20 @@ class JMeterProcess:
 
 
 @dataclass(frozen=True)
+class JtlPart:
+    """One of several JTLs that a folder was made from.
+
+    lacks: the columns that only others of them have; problem: a sentence if it was not whole.
+    assumed: sentences on what it does not say itself, with {} for its name.
+    """
+
+    name: str
+    lacks: tuple[str, ...] = ()
+    problem: str | None = None
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Decision:
     """A stop rule (model/stop_rule.py) that ended the load: which, when in epoch ms, and the figure in words.
 
@@ -112,8 +126,7 @@ class Record:
     stop_if, stop_when: the rules by which the load may end before its time; decision: the one that ended it.
     stopping_ms: when a run that was stopped early was told to stop.
     clock_step_ms: by how much this machine's clock was set during the run.
-    source: the JTL that the folder was made from, where no run of the kit made it; lacking: of several JTLs, the
-        columns that each lacks and others have.
+    source: the JTL that the folder was made from, where no run of the kit made it; parts: each of several JTLs.
     properties: every property of the plan as it was set; given: those that the command line set; unread: those of them
         that neither the plan nor JMeter reads, such as the number of a build.
     checkout: the commit and branch of the folder that the run was started in, None where there is none.
@@ -133,7 +146,7 @@ class Record:
     checkout: Checkout | None = None
     plan: str | None = None
     source: str | None = None
-    lacking: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: tuple[JtlPart, ...] = ()
     title: str | None = None
     command: tuple[str, ...] = ()
     state: RunState | None = None

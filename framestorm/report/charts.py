@@ -148,7 +148,7 @@ def _by_index(data: series.ByIndex, name: str, label: str) -> Chart:
         traces.append(line(x, axis.y(band["mid"]), "median", MAIN, 2.2))
         all_of = plural(data.users, "user") if data.users else f"{label}s"
         caption = f"Median of all {all_of}, and the band from the 5th to the 95th percentile"
-        caption += f"; {len(data.lines)} users as examples." if data.lines else "."
+        caption += f"; {plural(len(data.lines), 'user')} as examples." if data.lines else "."
     else:
         for number, user in enumerate(data.lines):
             dash = "solid" if number < len(LINE_COLOURS) else "dot"

@@ -64,7 +64,7 @@ def errors_in_words(summary: Summary) -> str:
     causes = sorted(summary.main.causes.items(), key=lambda each: -each[1])
     named = [f"{cause} ({units.count(n)})" for cause, n in causes[:MAX_CAUSES]]
     left = summary.main.failed - sum(n for _, n in causes[:MAX_CAUSES])
-    return ", ".join([*named, *([f"and {units.count(left)} others"] if left > 0 and named else [])])
+    return ", ".join([*named, *([f"and {units.plural(left, 'other')}"] if left > 0 and named else [])])
 
 
 def overview(run: Charted) -> Chart | None:

@@ -12,7 +12,7 @@ def sink_notes(sinks: Iterable[SinkOutcome]) -> list[str]:
         f"{each.sink} did not get {count(each.missed)} of {plural(each.intervals, 'update')}, each of what became "
         f"known of a second of a label: {each.problem or 'it was too slow'}. The files of the run have all of them."
         if each.missed
-        else f"{each.sink} got all {plural(each.intervals, 'update')}, though for a time: {each.problem}."
+        else f"{each.sink} got every update ({count(each.intervals)}), though for a time: {each.problem}."
         for each in sinks
         if each.missed or each.problem
     ]

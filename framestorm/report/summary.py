@@ -16,7 +16,7 @@ from framestorm.model.run import Record
 from framestorm.model.sample import SampleKind, noun
 from framestorm.model.scraped import divided
 from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
-from framestorm.model.units import count, plural
+from framestorm.model.units import plural
 from framestorm.report import series, trust
 from framestorm.report.asked import read_users
 from framestorm.report.load import measure_load
@@ -62,7 +62,7 @@ FILES = {
 MARKED_STALLS = 5
 MAX_LABELS = 200  # with a row of their own
 MAX_CHARTED = 20  # with charts of their own
-OTHERS: dict[SampleKind, str] = {"sampler": "labels", "transaction": "transactions", "sub-result": "sub-results"}
+OTHERS: dict[SampleKind, str] = {"sampler": "label", "transaction": "transaction", "sub-result": "sub-result"}
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
@@ -289,7 +289,7 @@ def _labels(
         left = [name for name in left if name != results.label]
         if left:
             table = of_labels(results.every, left, of_kind)
-            name = f"{count(len(left))} other {what}"
+            name = plural(len(left), f"other {what}")
             add(sample_group(table, name, at_rate=at_rate), table, of_kind, len(left))
     return labels, groups, charted
 

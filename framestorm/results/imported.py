@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -17,7 +18,7 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.files import write
 from framestorm.model.foreign import GZIP, unpacked
-from framestorm.model.run import Record
+from framestorm.model.run import JtlPart, Record
 from framestorm.model.sample import SAMPLE_KIND
 from framestorm.plain import note
 from framestorm.results import jtl_xml
@@ -25,8 +26,6 @@ from framestorm.results.jtl import MISSING
 from framestorm.results.jtl_file import XML_ROOT, JtlFile, has_rows, header, in_order, open_jtl, root_of
 
 SAMPLES, XML = "samples.jtl", "samples.xml"
-# Half a row, which the report says to be left out: for a file that is cut off.
-HALF_ROW = "0,0"
 ZIP = b"PK\x03\x04"
 HOST = "Hostname"
 NOTHING_ASKED = Record()
@@ -59,11 +58,13 @@ def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED
         raise UsageError(f"{folder} exists; a report of a JTL overwrites nothing; choose another folder with -o")
     folder.mkdir(parents=True)
     target = folder / SAMPLES
+    parts: tuple[JtlPart, ...] = ()
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             opened = list(_opened(_sources(jtls, Path(scratch))))
             _refuse_copies(opened)
             if len(opened) > 1:
+                parts = tuple(_parts(opened))
                 _write_together(opened, target)
             else:
                 path = opened[0][0].path
@@ -72,7 +73,7 @@ def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED
                     xml.replace(folder / XML)
         first, n = paths.shown(jtls[0].resolve()), len(jtls) - 1
         source = f"{first} and {n} more" if n else first
-        record = replace(asked, source=source, lacking=_lacking(opened), has_journal=False)
+        record = replace(asked, source=source, parts=parts, has_journal=False)
         write(folder / "run.json", record, indent=2)
     except BaseException:
         shutil.rmtree(folder)
@@ -159,30 +160,31 @@ def _refuse_copies(opened: Sequence[tuple[Source, JtlFile]]) -> None:
             )
 
 
-def _lacking(opened: Sequence[tuple[Source, JtlFile]]) -> dict[str, tuple[str, ...]]:
-    """Return, by JTL, the columns that it lacks and others have, of those without which something is not known."""
+def _parts(opened: Sequence[tuple[Source, JtlFile]]) -> Iterator[JtlPart]:
+    """Yield what is to be known of each of several JTLs, whose rows are written together."""
     there = {name for _, jtl in opened for name in jtl.columns}
     # Where there is none, the host of a sample is the name of its file.
     wanted = [name for name in (*MISSING, SAMPLE_KIND) if name in there and name != HOST]
-    lacking = {source.name: tuple(name for name in wanted if name not in jtl.columns) for source, jtl in opened}
-    return {name: columns for name, columns in lacking.items() if columns}
+    for source, jtl in opened:
+        lacks = tuple(name for name in wanted if name not in jtl.columns)
+        problem = jtl.problem.replace(SAMPLES, source.name) if jtl.problem else None
+        assumed = tuple(sentence.replace(SAMPLES, "{}") for sentence in jtl.assumed)
+        yield JtlPart(source.name, lacks, problem, assumed)
 
 
 def _write_together(opened: Sequence[tuple[Source, JtlFile]], target: Path) -> None:
     """Write the rows of several JTLs as one, with the columns of all of them."""
     columns = in_order(dict.fromkeys([name for _, jtl in opened for name in jtl.columns] + [HOST]))
     parts = []
-    for sentence in dict.fromkeys(sentence for _, jtl in opened for sentence in jtl.assumed):
-        note(sentence.replace(SAMPLES, "the JTLs"))
+    n_of_host = Counter(source.host for source, _ in opened)
     for source, jtl in opened:
-        host = pl.lit(source.host)
+        # As of generators that each have a folder with a results.jtl.
+        host = pl.lit(source.host if n_of_host[source.host] == 1 else source.name)
         of_host = pl.col(HOST).fill_null(host) if HOST in jtl.columns else host
         parts.append(jtl.rows.with_columns(of_host.alias(HOST)))
     with target.open("wb") as file:
         file.write(header(columns).encode())
         pl.concat(parts, how="diagonal").select(columns).sink_csv(file, include_header=False)
-        if any(jtl.problem for _, jtl in opened):
-            file.write(HALF_ROW.encode())
 
 
 def _is_xml(path: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.model.foreign import CHUNK_BYTES, EPOCHS, as_utf_8
-from framestorm.model.units import plural
+from framestorm.model.units import count, plural
 from framestorm.results.growing import end_of_rows
 
 NEEDED = ("elapsed", "label", "success")
@@ -113,17 +113,19 @@ def open_jtl(path: Path) -> JtlFile | str:
     default = WITHOUT_HEADER.get(len(names), ())
     if not has_header and re.fullmatch(r"\d+", names[1] if len(names) > 1 else "") and default:
         assumed.append(
-            f"samples.jtl has no header line; its {len(names)} columns are taken as those of JMeter's default"
+            f"there is no header line in samples.jtl; {len(names)} columns are taken as those of JMeter's default"
         )
     elif not has_header:
         return f"samples.jtl has no header line with {', '.join(NEEDED)}; it cannot be read"
     is_joined = False
-    for line in _headers_below(source):
-        if _names(line) != (delimiter, names if has_header else [*default]):
+    first = head.split(b"\n", 1)[0].strip(b"\xef\xbb\xbf\r ")
+    for number, line in _headers_below(source):
+        is_same = _names(line) == (delimiter, names if has_header else [*default])
+        # Below a row without a line end, a header stands in its line.
+        if not (is_same or line.rstrip().endswith(first)):
             return (
-                "samples.jtl has a further header line, of other columns or with another delimiter "
-                f"({line.decode(errors='replace').strip()[:80]}…): it is several files in one; take them apart there, "
-                "and name all of them: ./run.sh report FILE FILE -o DIR"
+                f"line {count(number)} of samples.jtl is a header line of other columns or with another delimiter, so "
+                "it is several files in one; take them apart there, and name them all: ./run.sh report FILE FILE -o DIR"
             )
         is_joined = True
     raw = pl.scan_csv(
@@ -170,13 +172,15 @@ def _names(line: bytes) -> tuple[str, list[str]]:
     return delimiter, [name.strip().strip('"') for name in text.split(delimiter)]
 
 
-def _headers_below(source: Path | bytes) -> Iterator[bytes]:
-    """Yield the header lines below the first line: those of files that were joined, as by `cat`."""
+def _headers_below(source: Path | bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the header lines below the first line, with their numbers: those of files that were joined, as by `cat`."""
+    number = 2
     with source.open("rb") if isinstance(source, Path) else io.BytesIO(source) as file:
         file.readline()
         while chunk := file.read(CHUNK_BYTES) + file.readline():
             if b"elapsed" in chunk.lower():
-                yield from (line for line in chunk.splitlines() if _is_header(line))
+                yield from (each for each in enumerate(chunk.split(b"\n"), number) if _is_header(each[1]))
+            number += chunk.count(b"\n")
 
 
 def _is_header(line: bytes) -> bool:

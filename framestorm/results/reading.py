@@ -178,14 +178,14 @@ def missing(results: RunResults) -> list[str]:
     # After a loss JMeter would wait forever, so it is ended; of a run that failed, the record says so.
     if exit_code not in (None, 0) and not record.losses and record.state != "failed":
         sentences.append(f"JMeter ended with exit code {exit_code}; see jmeter.log")
-    if jtl.problem:
-        sentences.append(jtl.problem)
+    sentences += [problem for problem in (*(part.problem for part in record.parts), jtl.problem) if problem]
     self_check = read_self_check(results.log.counted, jtl.of_hosts)
     # Those that a stop rule cut off may come after the end of the test: they count neither way.
     late = results.log.late if record.decision else 0
     if self_check and (lost := self_check.counted - self_check.rows - jtl.bad_rows) and not 0 < lost <= late:
-        more = f"{plural(-lost, 'row')} more: they were written twice"
-        what = f"{plural(lost, 'row')} less: they were lost on the way" if lost > 0 else more
+        they = "it was" if abs(lost) == 1 else "they were"
+        more = f"{plural(-lost, 'row')} more: {they} written twice"
+        what = f"{plural(lost, 'row')} less: {they} lost on the way" if lost > 0 else more
         sentences.append(f"JMeter counted {plural(self_check.counted, 'sample')}, and samples.jtl has {what}")
     if jtl.bad_rows:
         sentences.append(f"{plural(jtl.bad_rows, 'row')} of samples.jtl cannot be read: {jtl.why_bad}")
@@ -242,13 +242,13 @@ def _client_files(results: RunResults) -> list[str]:
         return sentences
     if rows != clients.from_tree:
         in_tree = plural(clients.from_tree, label)
-        sentences.append(f"samples.jtl has {count(rows)} rows labelled {label}, but tree.xml has {in_tree}")
+        sentences.append(f"samples.jtl has {plural(rows, 'row')} labelled {label}, but tree.xml has {in_tree}")
     elif not clients.from_journal:
-        ok, elapsed_ms = (sum(sums.get(name, 0) for name in labels) for sums in (jtl.ok, jtl.elapsed_ms))
+        ok, elapsed_ms = (sum(jtl.ok[name] for name in labels), sum(jtl.elapsed_ms.get(name, 0) for name in labels))
         # JMeter rounds each time to a millisecond.
         if ok != clients.ok or abs(elapsed_ms - clients.rtt_ms) > rows:
             sentences.append(
-                f"samples.jtl has {count(ok)} rows labelled {label} without error and {elapsed_ms / 1000:,.1f} s of "
+                f"samples.jtl has {plural(ok, 'row')} labelled {label} without error and {elapsed_ms / 1000:,.1f} s of "
                 f"response time, but the clients' lines {count(clients.ok)} and {clients.rtt_ms / 1000:,.1f} s"
             )
     return sentences

@@ -8,6 +8,7 @@ from framestorm.load.reading import users_at_once
 from framestorm.model.facets import GRPC
 from framestorm.model.load import Load
 from framestorm.model.plan import Plan
+from framestorm.model.units import plural
 from framestorm.probe import Limits
 
 MIB, GIB = 2**20, 2**30
@@ -82,8 +83,9 @@ class _Resource:
         if not self.room or needed <= self.room:
             return None
         most = max(0, int((self.room - self.base) / self.each))
+        need = f"{plural(users, 'user')} {'needs' if users == 1 else 'need'}"
         return (
-            f"{self.name}: {users:,} users need {self._shown(needed)}, but only {self._shown(self.room)} are "
+            f"{self.name}: {need} {self._shown(needed)}, but only {self._shown(self.room)} are "
             f"available, enough for {most:,}; {self.remedy}"
         )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from framestorm.errors import FramestormError
-from framestorm.model.units import count
+from framestorm.model.units import count, plural
 from framestorm.plain import note, visible
 from framestorm.results.jtl_file import JtlFile, open_jtl, whole_rows
 from framestorm.results.reading import read_run
@@ -136,7 +136,7 @@ def _with_fewer_labels(jtl: JtlFile) -> JtlFile:
         f"JMeter's dashboard shows the {count(MAX_LABELS)} most frequent labels and combines the other "
         f"{count(n_others)} in one row, because JMeter would run out of memory. Take ids out of the labels to see more"
     )
-    others = pl.lit(f"{count(n_others)} other labels")
+    others = pl.lit(plural(n_others, "other label"))
     is_shown = pl.col("label").is_in(shown.implode(), nulls_equal=True)
     label = pl.when(is_shown).then("label").otherwise(others).alias("label")
     return replace(jtl, rows=jtl.rows.with_columns(label))

@@ -150,7 +150,7 @@ class Engine:
             figures, reason = self._figures(run_name)
         if figures.get("n") == 0:
             reason = (
-                f"nothing was measured: all of its {figures['n_sent']:.0f} samples were rejected, by a warm-up of "
+                f"nothing was measured: every sample ({figures['n_sent']:.0f}) was rejected, by a warm-up of "
                 f"{self._study.warm_up_s:g} s and temperature {self._study.temperature}; make the runs longer"
             )
         took_s = time.monotonic() - began_s

@@ -49,7 +49,10 @@ def main(words: Sequence[str]) -> int:
         return report(out_dir, options, has_dashboard=False)
     if others:
         word = next(each for each in options.runs if not each.is_file())
-        raise UsageError(f"{word} is not a file: several words are several JTLs of one run")
+        raise UsageError(
+            f"{word} is not a file: several words are several JTLs of one run; give the folders of runs one by one, or "
+            "compare them by ./run.sh compare"
+        )
     if options.out_dir is not None:
         raise UsageError(f"-o is for a JTL; the pages of {options.run_dir} are made in its own folder")
     for folder in (options.run_dir.resolve(), paths.DASHBOARDS / options.run_dir):
@@ -63,8 +66,7 @@ def main(words: Sequence[str]) -> int:
         if (folder / "audit.json").is_file():
             from framestorm.audit import command as audit
 
-            if options.criteria or options.title:
-                raise UsageError("--fail-if and --title are for a run; give the folder of one of the audit's runs")
+            _refuse_judgement(options, "one of the audit's runs")
             return audit.show(folder)
         if (folder / "study.json").is_file():
             from framestorm.study import command
@@ -78,5 +80,14 @@ def main(words: Sequence[str]) -> int:
 
 
 def _refuse_judgement(options: argparse.Namespace, of_run: str) -> None:
-    if options.criteria or options.title or options.baseline:
-        raise UsageError(f"--fail-if, --title and --baseline are for a run; give the folder of {of_run}")
+    of_a_run = {
+        "--fail-if": options.criteria,
+        "--title": options.title,
+        "--accept-overload": options.accepts_overload,
+        "--steady": options.judges_steady,
+        "--baseline": options.baseline,
+        "--summary": options.markdown,
+    }
+    if unused := [name for name, value in of_a_run.items() if value]:
+        are = "is" if len(unused) == 1 else "are"
+        raise UsageError(f"{' and '.join(unused)} {are} for a run; give the folder of {of_run}")

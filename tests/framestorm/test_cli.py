@@ -236,3 +236,14 @@ def test_the_gui_alone_needs_java_s_windows(monkeypatch: pytest.MonkeyPatch) -> 
     assert _main("gui", "-t", "jmx/requests.jmx", "-Jurl=http://127.0.0.1:9/") == 0
     assert {*pieces.FOR_A_RUN, pieces.FOR_WINDOWS} <= {*asked}
     assert pieces.FOR_WINDOWS not in pieces.FOR_A_RUN
+
+
+@pytest.mark.parametrize("record", ["find.json", "audit.json", "study.json"])
+def test_what_judges_one_run_is_refused_of_several(
+    record: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / record).write_text("{}")
+    summary = tmp_path / "summary.md"
+    assert main(["report", str(tmp_path), "--steady", "--summary", str(summary)]) == 2
+    assert "--steady and --summary are for a run; give the folder of one of the" in capsys.readouterr().err
+    assert not summary.exists()

@@ -1,8 +1,10 @@
 """Warnings about figures: too few samples, and what of them is not known, cut off or counted together."""
 
 import re
+from collections.abc import Iterator, Sequence
 
 from framestorm.model.criteria import USER
+from framestorm.model.run import JtlPart
 from framestorm.model.sample import DECLARED, SAMPLE_KIND
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, listed, percent, plural
@@ -35,9 +37,10 @@ def few_samples(summary: Summary) -> list[str]:
         n = next((times.n for times in figures.times.values()), 0)
         largest = [name for name, least in MIN_N.items() if 0 < n < least]
         if largest:
+            are, them = "is" if len(largest) == 1 else "are", "that one" if n == 1 else "the largest of them"
             sentences.append(
-                f"Insufficient data: with only {plural(n, f'{label} time')}, {listed(largest)} "
-                f"{'is' if len(largest) == 1 else 'are'} just the largest of them (marked †). Run longer."
+                f"Insufficient data: with only {plural(n, f'{label} time')}, {listed(largest)} {are} just {them} "
+                "(marked †). Run longer."
             )
     return sentences
 
@@ -97,8 +100,8 @@ def facts(summary: Summary) -> list[str]:
         sentences.append(f"{count(facts.unverified)} {note['text']}")
     if facts.from_killed_users:
         sentences.append(
-            f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) are known "
-            "from the journal only."
+            f"{plural(facts.from_killed_users, summary.unit)} of users that JMeter ended (user_timeout_s) "
+            f"{'is' if facts.from_killed_users == 1 else 'are'} known from the journal only."
         )
     # Separated as jmx/java/plan/JsonFigures.java reads them.
     wanted = re.findall(r"(?:^|,)\s*(\w+)\s*=\s*\$", summary.run.properties.get("figures", ""))
@@ -116,7 +119,7 @@ def facts(summary: Summary) -> list[str]:
             f"samples.jtl lacks {listed(absent)}, so this is not known: {listed([*unknown])}. "
             "Plans and -q files set such columns by jmeter.save.saveservice properties."
         )
-    sentences += _lacking_of_files(summary)
+    sentences += _of_parts(summary.run.parts)
     if SAMPLE_KIND in facts.absent_columns and summary.users is None and not summary.run.unpatched:
         sentences.append(
             "samples.jtl does not say which of its rows are sub-results (redirects, embedded resources), so all of "
@@ -125,21 +128,29 @@ def facts(summary: Summary) -> list[str]:
     return sentences
 
 
-def _lacking_of_files(summary: Summary) -> list[str]:
-    """Return what is not known of some of several JTLs, which lack columns that the others have."""
-    files: dict[tuple[str, ...], list[str]] = {}
-    for file, columns in summary.run.lacking.items():
-        files.setdefault(columns, []).append(file)
-    sentences = []
-    for columns, names in files.items():
-        more = [plural(len(names) - MOST_FILES, "more file")] if len(names) > MOST_FILES + 1 else []
-        shown = listed([*names[: MOST_FILES if more else None], *more])
+def _of_parts(parts: Sequence[JtlPart]) -> Iterator[str]:
+    """Yield what several JTLs do not say themselves, and what is not known of those that lack columns of others."""
+    assuming: dict[str, list[str]] = {}
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    for part in parts:
+        for sentence in part.assumed:
+            assuming.setdefault(sentence, []).append(part.name)
+        if part.lacks:
+            lacking.setdefault(part.lacks, []).append(part.name)
+    for sentence, names in assuming.items():
+        text = sentence.replace("{}", _files(names))
+        yield f"{text[:1].upper()}{text[1:]}."
+    for columns, names in lacking.items():
         known = dict.fromkeys(KIND if name == SAMPLE_KIND else MISSING[name] for name in columns)
-        sentences.append(
-            f"{shown} {'lacks' if len(names) == 1 else 'lack'} {listed([*columns])}, which other files have, so this "
-            f"is known of the samples of the others only: {listed([*known])}."
+        yield (
+            f"{_files(names)} {'lacks' if len(names) == 1 else 'lack'} {listed([*columns])}, which other files have, "
+            f"so this is known of the samples of the others only: {listed([*known])}."
         )
-    return sentences
+
+
+def _files(names: Sequence[str]) -> str:
+    more = [plural(len(names) - MOST_FILES, "more file")] if len(names) > MOST_FILES + 1 else []
+    return listed([*names[: MOST_FILES if more else None], *more])
 
 
 def unpatched(summary: Summary) -> list[str]:

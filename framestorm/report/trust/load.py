@@ -39,7 +39,7 @@ def arrivals(summary: Summary) -> list[str]:
     were = "was" if dropped == 1 else "were"
     return [
         f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: {why}. The configured rate was not offered; "
-        f"success rate and times are of the {count(summary.main.n)} {summary.unit}s that were sent. {advice}"
+        f"success rate and times are of what was sent: {plural(summary.main.n, summary.unit)}. {advice}"
     ]
 
 
@@ -86,7 +86,7 @@ def _why_fewer_arrivals(reached: Reached, summary: Summary) -> list[str]:
             reasons.append(
                 f"its {plural(reached.limit, 'thread')} can send {most_per_s:.3g}/s at most, as a thread waits "
                 f"{duration(1000 * reached.each_s)} (mean) for its answers before it sends again; for "
-                f"{reached.most_per_s:.3g}/s about {count(needed)} threads are needed"
+                f"{reached.most_per_s:.3g}/s it needs about {plural(needed, 'thread')}"
             )
     if reached.span_s - reached.last_s > max(1.0, 3 * reached.span_s / max(reached.asked, 1)):
         reasons.append(

@@ -50,8 +50,10 @@ def _sign(sign: str, overload: Overload, unit: str) -> str:
         rates = f"{rate(queue.accepted_per_s)} accepted (status 202), {rate(queue.done_per_s)} done"
         return f"{rates}, so its queue grew by about {plural(round(queue.grew), unit)}"
     threads = f"all {count(overload.limit)} threads" if overload.limit else "all threads"
+    threads = "its only thread" if overload.limit == 1 else threads
     if overload.is_paced:
-        return f"{plural(overload.unsent, unit)} fewer were sent than were due, as {threads} waited for answers"
+        was = "was" if overload.unsent == 1 else "were"
+        return f"{plural(overload.unsent, unit)} fewer {was} sent than due, as {threads} waited for answers"
     were = "was" if overload.unsent == 1 else "were"
     return f"{plural(overload.unsent, 'arrival')} {were} dropped, as {threads} waited for answers"
 

@@ -15,10 +15,14 @@ def between_parts(summary: Summary, samples: pl.LazyFrame) -> list[str]:
     """Return the warning that nothing was in progress for most of the time; a run of the kit is one load."""
     if not summary.run.source or summary.load is None:
         return []
-    timed = samples.select("start_ms", "rtt_ms").drop_nulls().sort("start_ms")
-    since_ms = (pl.col("start_ms") + pl.col("rtt_ms")).cum_max().shift(1)
-    pauses = timed.select(since_ms.alias("since_ms"), "start_ms", (pl.col("start_ms") - since_ms).alias("length_ms"))
-    long = pauses.filter(pl.col("length_ms") >= PAUSE_MS).sort("length_ms", descending=True).collect()
+    # Samples that start within the length of a pause have none between them: only spans of these are in memory.
+    place = (pl.col("start_ms") / PAUSE_MS).floor().alias("place")
+    end_ms = (pl.col("start_ms") + pl.col("rtt_ms")).max().alias("end_ms")
+    spans = samples.group_by(place).agg(pl.col("start_ms").min(), end_ms).drop_nulls().collect(engine="streaming")
+    since_ms = pl.col("end_ms").cum_max().shift(1)
+    length_ms = (pl.col("start_ms") - since_ms).alias("length_ms")
+    pauses = spans.sort("start_ms").select(since_ms.alias("since_ms"), "start_ms", length_ms)
+    long = pauses.filter(pl.col("length_ms") >= PAUSE_MS).sort("length_ms", descending=True)
     if long["length_ms"].sum() < max(1.0, SHARE * summary.load.duration_ms):
         return []
     since, until, length = long.row(0)

@@ -27,7 +27,8 @@ def agreement(summary: Summary) -> list[str]:
     check = summary.facts.self_check
     if check is None or check.rows != check.counted or _is_wrong(check):
         return []
-    text = f"Self-check: all {count(check.counted)} samples that JMeter counted have a row"
+    have = "sample that JMeter counted has a row" if check.counted == 1 else "samples that JMeter counted have a row"
+    text = f"Self-check: {'the' if check.counted == 1 else 'all'} {count(check.counted)} {have}"
     if check.residual is None:
         return [f"{text}; how long they took cannot be checked."]
     apart = duration(abs(check.apart_ms or 0))

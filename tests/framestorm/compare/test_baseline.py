@@ -117,6 +117,34 @@ def test_a_threshold_of_what_was_not_measured_fails(make_day: MakeDay) -> None:
     assert "there is no label login" in summary.verdict.text
 
 
+def test_runs_without_a_success_are_compared_by_what_they_have(make_day: MakeDay, tmp_path: Path) -> None:
+    for day in (1, 2):
+        folder = make_day(day)
+        jtl = folder / "samples.jtl"
+        jtl.write_text(jtl.read_text().replace(",200,OK,", ",503,no,").replace(",true,", ",false,"))
+        build(folder)
+    summary = judged(folder, "last")
+    assert summary.against and summary.against.baseline == "day-1"
+    assert {check.name: check.state for check in summary.against.checks} == {
+        "success 1 point": "passed", "mean 10 %": "undecided", "median 10 %": "undecided", "p95 10 %": "undecided",
+    }  # fmt: skip
+
+
+def test_a_run_is_not_its_own_baseline(make_day: MakeDay) -> None:
+    folder = make_day(1)
+    summary = judged(folder, str(folder))
+    assert summary.against and summary.against.text.endswith("it is this run itself")
+    assert (name_of(summary), summary.verdict.exit_status) == (None, 0)
+
+
+def test_a_baseline_that_lost_its_report_says_how_to_make_it(make_day: MakeDay) -> None:
+    gone = make_day(1)
+    (gone / "summary.json").write_text("")
+    summary = judged(make_day(2), str(gone), undecided="fail")
+    assert summary.against and summary.against.text.endswith(f"make it by ./run.sh report {gone}")
+    assert summary.verdict.exit_status == 5
+
+
 def test_a_partial_run_is_not_compared(make_day: MakeDay) -> None:
     make_day(1)
     summary = judged(make_day(2, state="stopped", reason="SIGINT was received"), "last")
@@ -127,6 +155,9 @@ def test_a_partial_run_is_not_compared(make_day: MakeDay) -> None:
 def test_mistakes_are_found_before_the_run(make_day: MakeDay) -> None:
     with pytest.raises(UsageError, match="--baseline yesterday: expected last, best, main, or a run"):
         baseline.checked("yesterday", ())
+    jtl = make_day(1) / "samples.jtl"
+    with pytest.raises(UsageError, match=rf"--baseline {jtl} is a file: make it a run by ./run.sh report {jtl} -o DIR"):
+        baseline.checked(str(jtl), ())
     with pytest.raises(UsageError, match="expected a metric, a number and %"):
         baseline.checked("last", ("p95",))
     with pytest.raises(UsageError, match="expected a metric, a number and %"):

@@ -8,6 +8,8 @@ import pytest
 
 from framestorm import paths
 from framestorm.cli import main
+from framestorm.report import build
+from framestorm.results.imported import import_jtl
 from tests.framestorm.compare.conftest import Make, compare, steady
 
 NO_TIMES = {"reason": None, "started_ms": 0, "ended_ms": 0, "engine_ms": 0, "order": 1}
@@ -231,6 +233,23 @@ def test_no_report_of_a_jtl_is_made_for_a_command_that_is_wrong(
     assert not paths.DASHBOARDS.exists()
 
 
+def test_a_jtl_and_a_run_differ_in_nothing_that_is_known(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
+    run = make_jtl_run("a", {"search": steady(60, 1)})
+    import_jtl([run / "samples.jtl"], tmp_path / "old")
+    build(tmp_path / "old")
+    _, made = compare(tmp_path, run, tmp_path / "old")
+    (compared,) = made["comparisons"]
+    assert compared["changes"] == []
+    assert any(
+        text.startswith("old: made from a JTL, which does not say by which plan,") for text in compared["warnings"]
+    )
+    assert not [
+        text
+        for text in compared["warnings"]
+        if "different hosts" in text or ("how the function" in text and "old" in text)
+    ]
+
+
 @pytest.mark.parametrize("limits", [(), ("--threshold", "mean 10 %")])
 def test_runs_without_a_success_have_no_times_to_judge(
     limits: tuple[str, ...], make_run: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -247,7 +266,7 @@ def test_runs_without_a_success_have_no_times_to_judge(
         0,
         {"success": "inconclusive", "mean_ms": "not compared", "median_ms": "not compared", "p95_ms": "not compared"},
     )
-    assert "a: all of its 30 samples failed, so it has no response times." in made["comparisons"][0]["warnings"]
+    assert "a: no sample succeeded (of 30), so it has no response times." in made["comparisons"][0]["warnings"]
 
 
 @pytest.mark.parametrize(

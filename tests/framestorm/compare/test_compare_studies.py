@@ -109,7 +109,7 @@ def test_failed_runs_are_left_out_and_counted(tmp_path: Path, make_study: Make) 
 
     _, made = compare(tmp_path, make_study("a", ways), make_study("b", failing))
     (each,) = made["comparisons"]
-    assert "1 run of b failed and are left out." in each["warnings"]
+    assert "1 run of b failed and is left out." in each["warnings"]
     assert each["overall"][0]["candidate"]["repetitions"] == 2
 
 

@@ -58,12 +58,15 @@ def test_a_run_of_the_first_format_keeps_its_figures(tmp_path: Path) -> None:
     assert "format 1" in headline.problem
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"labels": 3, "run": [], "verdict": {"word": "great"}}', "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", "", '{"labels": 3, "run": [], "verdict": {"word": "great"}}', "\udcff"]
+)
 def test_an_unreadable_report_keeps_its_line(make_run: MakeRun, text: str) -> None:
     folder = make_run("broken")
     (folder / "summary.json").write_bytes(text.encode(errors="surrogateescape"))
     headline = read_headline(folder)
     assert (headline.run, headline.figures, headline.verdict) == ("broken", {}, None)
+    assert headline.problem.endswith(f": make it by ./run.sh report {folder}")
 
 
 def test_a_run_without_a_report_has_what_its_record_says(make_run: MakeRun) -> None:

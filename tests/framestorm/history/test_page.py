@@ -71,6 +71,11 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path, capsys: pytest.Captur
     gone = tmp_path / "gone"
     assert cli.main(["history", str(gone), "-o", str(tmp_path / "page.html")]) == 2
     assert f"there is no folder {gone}" in capsys.readouterr().err
+    (tmp_path / "results.jtl").write_text("")
+    assert cli.main(["history", str(tmp_path / "results.jtl")]) == 2
+    assert "of a JTL, ./run.sh report FILE.jtl -o DIR makes a run" in capsys.readouterr().err
+    assert cli.main(["history", str(tmp_path), "-o", str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder; name a file with -o" in capsys.readouterr().err
 
 
 def test_an_ignored_property_is_named_and_its_value_stays_with_each_run(

@@ -105,11 +105,11 @@ def test_the_causes_of_errors_stand_beside_the_verdict() -> None:
     causes = {"timeout": 2, "status-503": 40, "reset": 1, "expect-not-met": 3}
     failed = replace(summary.main, failed=46, causes=causes)
     assert errors_in_words(replace(summary, labels={"frame": failed})) == (
-        "status-503 (40), expect-not-met (3), timeout (2), and 1 others"
+        "status-503 (40), expect-not-met (3), timeout (2), and 1 other"
     )
     assert errors_in_words(summary) == ""
     page = own_text(page_html(replace(summary, labels={"frame": failed}, warnings=["Doubt."])))
-    assert 'and 1 others. <a href="#warnings">1 warning</a>' in " ".join(page.split())
+    assert 'and 1 other. <a href="#warnings">1 warning</a>' in " ".join(page.split())
 
 
 def run_over_time(**more: Any) -> Summary:

@@ -74,7 +74,7 @@ def test_a_schedule_that_is_kept_is_no_warning(load: Load, starts_s: list[float]
         (OPEN, at_rate(10, 9), 50, "100 arrivals in 10.0 s, and 90 were sent (10/s and 9/s): the last was sent 8.90 s"),
         (OPEN, at_rate(100, 1), 50, "100 were sent (10/s and 10/s), of them 100 within a second in which 10 were due"),
         (SHAPED, at_rate(4, 10), 1000, "its 4 threads can send 4/s at most, as a thread waits 1.00 s (mean)"),
-        (SHAPED, at_rate(4, 10), 1000, "for 10/s about 11 threads are needed"),
+        (SHAPED, at_rate(4, 10), 1000, "for 10/s it needs about 11 threads"),
         (SHAPED, at_rate(10, 3), 50, "the thread group ended before the schedule did"),
         (SHAPED, [*at_rate(10, 6.9, 3.1), 0.0], 50, "too few were sent in the first 3 s only, while threads were"),
         (SHAPED, at_rate(13, 10), 50, "130 were sent (10/s and 13/s): the timer sends whole samples in each second"),

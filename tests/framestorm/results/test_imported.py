@@ -194,14 +194,22 @@ def test_what_only_some_files_lack_is_said_of_these(tmp_path: Path) -> None:
     short = "timeStamp,elapsed,label,success,sample_kind\n1700000000000,80,home,true,sample\n"
     files = {"engine1.csv": AZURE, "s1.csv": short, "s2.csv": short.replace("80", "90"), "kpi.jtl": TAURUS}
     summary = together(tmp_path, {name: text.encode() for name, text in files.items()})
-    lacking = {Path(name).name: columns for name, columns in summary.run.lacking.items()}
+    lacking = {Path(part.name).name: part.lacks for part in summary.run.parts}
     assert lacking["engine1.csv"] == ("sample_kind",)
     assert lacking["kpi.jtl"] == ("failureMessage", "sentBytes", "threadName", "Connect", "sample_kind")
     assert "Hostname" not in lacking["s1.csv"] and "bytes" in lacking["s2.csv"]
     (engine,) = [text for text in summary.warnings if "engine1.csv lacks sample_kind, which other files have" in text]
     assert engine.endswith("so this is known of the samples of the others only: which rows are sub-results.")
     assert any(f"{tmp_path}/s1.csv and {tmp_path}/s2.csv lack responseCode, " in text for text in summary.warnings)
-    assert not imported(tmp_path / "one", AZURE.encode()).run.lacking
+    assert not imported(tmp_path / "one", AZURE.encode()).run.parts
+
+
+def test_what_files_do_not_say_is_said_of_them(tmp_path: Path) -> None:
+    local = AZURE.replace("1700000000100", "2023-11-14 22:13:20")
+    files = {"a.csv": AZURE, "b.csv": local, "c.csv": local.replace("80,home", "90,home")}
+    summary = together(tmp_path, {name: text.encode() for name, text in files.items()})
+    said = f"The times of {tmp_path}/b.csv and {tmp_path}/c.csv have no time zone; they are taken as UTC."
+    assert said in summary.warnings
 
 
 DAY_MS = 24 * 3_600_000
@@ -243,6 +251,25 @@ def test_a_file_of_another_year_is_said_to_be_too_far(tmp_path: Path) -> None:
     assert any("negative, zero, or more than a year from most others" in text for text in summary.warnings)
 
 
+def test_generators_with_files_of_one_name_stay_apart(tmp_path: Path) -> None:
+    for name, text in (("g1", AZURE), ("g2", AZURE.replace("80,home", "90,home"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.jtl").write_text(text)
+    files = [tmp_path / name / "results.jtl" for name in ("g1", "g2")]
+    import_jtl(files, tmp_path / "run")
+    build(tmp_path / "run")
+    summary = read(tmp_path / "run" / "summary.json", Summary)
+    assert [host.host for host in summary.hosts] == [str(file) for file in files]
+
+
+def test_one_sample_and_none_are_told_in_words_that_fit(tmp_path: Path) -> None:
+    one = imported(tmp_path / "one", jtl(rows_of(1)))
+    few = next(text for text in one.warnings if "Insufficient data" in text)
+    assert "with only 1 sample time, p90, p95 and p99 are just that one (marked †)" in few.replace(NBSP, " ")
+    none = imported(tmp_path / "none", jtl([]))
+    assert none.criteria[0].why == "there is no sample, so it cannot be judged and counts as failed"
+
+
 def test_an_archive_of_engines_is_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with zipfile.ZipFile(tmp_path / "csv.zip", "w") as archive:
         archive.writestr("results/readme.txt", "how the test was made")
@@ -259,7 +286,7 @@ def test_an_archive_of_engines_is_one_run(tmp_path: Path, capsys: pytest.Capture
 def test_a_part_that_is_cut_off_makes_the_run_partial(tmp_path: Path) -> None:
     summary = together(tmp_path, {"a.csv": AZURE.encode(), "b.csv": (AZURE + AZURE.splitlines()[1][:30]).encode()})
     assert counts(summary) == {"home": (2, 0)}
-    assert summary.missing[0] == "samples.jtl ends in the middle of a row; the row was left out"
+    assert summary.missing == [f"{tmp_path / 'b.csv'} ends in the middle of a row; the row was left out"]
 
 
 def test_a_part_that_is_no_jtl_is_named(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from framestorm.model.files import read
-from framestorm.model.summary import Summary
+from framestorm.model.summary import Facts, SelfCheck, Summary
 from framestorm.report import build
+from framestorm.report.trust.self_check import agreement
+from tests.framestorm.conftest import summary_of
 from tests.framestorm.results.conftest import START_MS, write_jtl
 
 Rows = list[dict[str, Any]]
@@ -106,6 +108,15 @@ def test_without_the_count_of_each_host_nothing_is_compared(fake_run: Any) -> No
     rows = [*rows_of(), *rows_of("slave2")]
     summary = summary_of_rows(fake_run, rows, line())
     assert summary.facts.self_check is None and not summary.missing
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [(1, "the 1 sample that JMeter counted has a row"), (2, "all 2 samples that JMeter counted have a row")],
+)
+def test_one_sample_is_told_as_one(n: int, text: str) -> None:
+    summary = summary_of(facts=Facts(0, 0, None, self_check=SelfCheck(n, n)))
+    assert agreement(summary) == [f"Self-check: {text}; how long they took cannot be checked."]
 
 
 def test_times_that_are_not_known_are_not_compared(fake_run: Any) -> None:

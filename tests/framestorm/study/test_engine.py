@@ -207,7 +207,7 @@ def test_what_is_refused_of_the_first_run_ends_it_at_once(make):
     [
         (
             lambda *_: RunFigures({"n": 0, "n_sent": 16}, {}, ()),
-            "all of its 16 samples were rejected, by a warm-up of 9 s",
+            "every sample (16) was rejected, by a warm-up of 9 s",
         ),
         (lambda run_dir, *_: (run_dir / "none").read_text(), "cannot be read"),
     ],
