@@ -1,4 +1,4 @@
-"""The chat client: one process is one virtual user that asks a model, and takes the time of each piece of its answers.
+"""The chat client: one process is one virtual user that asks a model, and notes when each piece of its answers arrives.
 
 Prints one JSON object a line on stdout: one for each request, one for the user at the end. Ends with 0 only if every
 request was answered without error, with 1 if one was not, with 2 if the user could not begin.
@@ -46,7 +46,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         help="without prompts: words of each generated prompt (default: %(default)s)")  # fmt: skip
     add("--prompt-seed", type=count(0), default=1, metavar="N", help="of generated prompts (default: %(default)s)")
     add("--max-tokens", type=count(0), default=100, metavar="N",
-        help="most tokens of an answer; 0: as the server has it (default: %(default)s)")  # fmt: skip
+        help="maximum number of tokens of an answer; 0: the server's default (default: %(default)s)")  # fmt: skip
     add("--ignore-eos", choices=YES_NO, default="false",
         help="ask for max_tokens tokens even if the model would end before (default: %(default)s)")  # fmt: skip
     add("--include-usage", choices=YES_NO, default="true", help="ask for the server's count (default: %(default)s)")

@@ -36,10 +36,10 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--url", required=True, help="the model, such as grpc://host:8001/iris; grpcs:// for TLS")
     add("--inputs", default="", metavar="JSON",
         help="a request as the protocol has it in JSON, or @FILE with it, or @FILE.jsonl with one in each line, which "
-        "are sent in turn (default: an example, by what the server says of the model)")  # fmt: skip
+        "are sent in turn (default: an example, made from the server's description)")  # fmt: skip
     add("--raw", choices=YES_NO, default="true", help="send inputs as bytes (default: %(default)s)")
     add("--expect", type=_condition, default="", metavar="TEXT",
-        help="what each answer has to have: $.outputs[0].data[0] >= 0.5")  # fmt: skip
+        help="what a right answer has: $.outputs[0].data[0] >= 0.5")  # fmt: skip
     add("--requests", type=count(1), default=1, metavar="N", help="of the user (default: %(default)s)")
     add("--timeout-s", type=number(DAY_S, above_0=True), default=60.0, metavar="S",
         help="timeout of a request (default: %(default)s)")  # fmt: skip
