@@ -36,7 +36,7 @@ OF_2019 = "HashOwner,HashApp,HashFunction,Trigger,1,2,3\no,a,f,http,60,0,30\no,a
         ("user\tt\na\t0\nb\t1.5\n", [0, 1.5]),
         ('t,text\n1,"a\u2028b\nc"\n2,c\u2028d\n', [0, 1]),
         # A zone as written, and none is UTC, whatever hour this machine leaves out in March.
-        ("2026-11-25T10:00:00Z\n2026-11-25t11:00:01.123456789+01:00\n", [0, 1.123456]),
+        ("2026-11-25t10:00:00z\n2026-11-25T11:00:01.123456789+01:00\n", [0, 1.123456]),
         ("2026-03-29T01:30:00\n2026-03-29 02:30:00.5\n2026-03-29T03:30\n", [0, 3600.5, 7200]),
         # The first time decides the unit; without a date the name of its column does.
         (f"{MS}\n{MS + 250}\n", [0, 0.25]),
