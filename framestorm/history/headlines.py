@@ -56,11 +56,12 @@ def read_headline(folder: Path) -> Headline:
     # A report has the record of its run.
     run, of_record = (_part(summary, "run"), "") if summary else _read(folder / RECORD)
     problem = "; ".join(each for each in (problem, of_record) if each)
-    form = summary.get("format", FORMAT)
+    form = (summary or run).get("format", FORMAT)
     if not summary and run.get("state") == "running":
         problem = f"it is still running, or it crashed; {problem}"
-    if summary and form != FORMAT:
-        problem = f"its report has format {form}, of another version of the kit"
+    if form != FORMAT:
+        # No report of it is made by this one.
+        problem = f"its {'report' if summary else 'record'} has format {form}, of another version of the kit"
     # A run of format 1 has one kind of samples, and these are its frames.
     main = _part(_part(summary, "labels"), _text(summary.get("label"))) or _part(summary, "frames")
     verdict = _part(summary, "verdict").get("word")

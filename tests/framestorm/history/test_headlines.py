@@ -77,6 +77,14 @@ def test_a_run_without_a_report_has_what_its_record_says(make_run: MakeRun) -> N
     assert headline.problem.startswith("summary.json is missing: make it by ./run.sh report ")
 
 
+def test_no_report_is_advised_that_another_version_has_to_make(make_run: MakeRun) -> None:
+    folder = make_run("old")
+    (folder / "summary.json").unlink()
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"format": 1}))
+    assert read_headline(folder).problem == "its record has format 1, of another version of the kit"
+
+
 def test_runs_are_found_however_deep_and_each_once(make_run: MakeRun, tmp_path: Path) -> None:
     make_run("b/same", day=1)
     make_run("a/runs/same", day=0)
