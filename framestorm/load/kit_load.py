@@ -11,6 +11,7 @@ from pathlib import Path
 from framestorm.errors import UsageError
 from framestorm.load import poisson, trace
 from framestorm.load.text import Points, is_meant_as_load, parse
+from framestorm.model.facets import LARGEST
 from framestorm.model.foreign import as_utf_8
 from framestorm.model.load import LoadModel
 from framestorm.model.plan import Plan
@@ -126,12 +127,12 @@ def read(plan: Plan, values: Mapping[str, str]) -> KitLoad | None:
 def drawn(plan: Plan, given: Mapping[str, str], number: int) -> dict[str, str]:
     """Return the properties of one of several runs, each with a seed of its own for random arrivals.
 
-    A seed that is given is that of the first. number: of the run, from 1 on.
+    A seed that is given is that of the first; after the largest, 0 is next. number: of the run, from 1 on.
     """
-    load = _read(plan, values := {**plan.defaults, **given})
+    load = _read(plan, {**plan.defaults, **given})
     if load is None or load.seed is None:
         return dict(given)
-    return {**given, "seed": str(int(values["seed"]) + number - 1)}
+    return {**given, "seed": str((load.seed + number - 1) % (LARGEST + 1))}
 
 
 def resolve(

@@ -59,6 +59,7 @@ def test_more_random_arrivals_than_can_be_drawn_are_refused() -> None:
         ({"arrivals": "poisson"}, ["1", "2"]),
         ({"arrivals": "poisson", "load": "5/s for 2 s"}, ["1", "2"]),
         ({"arrivals": "poisson", "seed": "7"}, ["7", "8"]),
+        ({"arrivals": "poisson", "seed": "2147483647"}, ["2147483647", "0"]),
         ({"arrivals": "even"}, [None, None]),
     ],
 )
