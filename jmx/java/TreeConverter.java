@@ -13,7 +13,8 @@ import org.apache.jorphan.collections.HashTree;
 
 /**
  * Reads the tree of a plan, by its line in JMeter's saveservice.properties: a run gets the listener that writes samples.jtl, where
- * the property framestorm.samples names that file, and the pre-processor that sends trace ids, if it asks for them. Over slaves this is the controller, before it sends them the tree.
+ * the property framestorm.samples names that file, and the pre-processor that sends trace ids, where framestorm.trace asks for
+ * them. Over slaves this is the controller, before it sends them the tree.
  */
 public final class TreeConverter extends HashTreeConverter {
     public TreeConverter(Mapper mapper) {
