@@ -24,14 +24,13 @@ if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
 # One thread for the model: the batch is what makes it fast. Before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from function.http_app import serve_application
+from function.http_app import StartResponse, serve_application
 from function.limits import FunctionLimits, VariableError, integer, limits_from
 
 MODEL = "tiny"
 PREFIX = "/function/chat"
 CHAT, COMPLETIONS, MODELS = "/v1/chat/completions", "/v1/completions", "/v1/models"
 DEFAULT_TOKENS = 128
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class RequestError(Exception):
