@@ -12,7 +12,7 @@ from framestorm.model import files, stop_rule
 from framestorm.model.cause import FAILED_CHECK, FAILED_SAMPLE, Side, describe
 from framestorm.model.criteria import OVERLOAD, Criterion
 from framestorm.model.judgement import Judgement
-from framestorm.model.metric import PERCENTILE
+from framestorm.model.metric import LOAD_METRICS, PERCENTILE
 from framestorm.model.plan import Plan
 from framestorm.model.search import Outcome, Probe
 from framestorm.model.summary import LabelSummary, Summary
@@ -100,10 +100,14 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     is_by_answers = any(_is_missed_by_answers(each, summary) for each in judged)
     generator = "" if is_by_answers else _blame(summary, is_missed=any(each.state != "passed" for each in judged))
     unjudged = [each for each in judged if each.state == "unjudged" and not _has_only_errors(each, summary)]
-    if unjudged and not (generator or is_by_answers):
+    # Neither the load generator nor the function is to blame for a label or a series that there is not.
+    of_labels = [each for each in unjudged if each.metric not in (OVERLOAD, *LOAD_METRICS)]
+    unknown = [each for each in of_labels if summary.labels and each.label not in summary.labels]
+    if unknown or (unjudged and not (generator or is_by_answers)):
+        first = (unknown or unjudged)[0]
         raise FramestormError(
-            f"at {load:g}, {objective_of(unjudged[0])!r} could not be judged: "
-            f"{unjudged[0].why.partition(', so it cannot')[0]}; give longer probes by --probe-s, or another objective"
+            f"at {load:g}, {objective_of(first)!r} could not be judged: {first.why.partition(', so it cannot')[0]}; "
+            "give longer probes by --probe-s, or another objective"
         )
     return Probe(
         load,

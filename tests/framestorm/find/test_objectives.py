@@ -183,6 +183,12 @@ def test_an_objective_that_cannot_be_judged_ends_the_search(tmp_path: Path) -> N
         probed(tmp_path, judged("p95 >= 1 s", "unjudged", None))
 
 
+def test_a_label_that_there_is_not_ends_the_search_on_whatever_machine(tmp_path: Path) -> None:
+    absent = replace(judged("p95 >= 1 s", "unjudged", None), label="nowhere")
+    with pytest.raises(FramestormError, match=r"'p95 < 1 s' could not be judged: too few"):
+        probed(tmp_path, absent, judged("success < 99 %", "failed"), doubts=["saturated"])
+
+
 @pytest.mark.parametrize(("cause", "blamed"), [("status-503", False), ("connect", True)])
 def test_a_time_of_requests_that_all_failed_is_missed(tmp_path: Path, cause: str, blamed: bool) -> None:
     label = replace(summary_of(100).labels["frame"], ok=0, failed=100, success=0.0, causes={cause: 100})
