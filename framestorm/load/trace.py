@@ -201,7 +201,9 @@ def _of_times(times_s: Sequence[float]) -> Points:
     points, at_s = [(0.0, 0.0)], 0.0
     for time_s in times_s[1:]:
         end_s = max(time_s, at_s + APART_S)
-        points += [(at_s, 1 / (end_s - at_s)), (end_s, 1 / (end_s - at_s))]
+        # Where no float is so little later, the trace is too long, and refused for that.
+        per_s = 1 / (end_s - at_s or APART_S)
+        points += [(at_s, per_s), (end_s, per_s)]
         at_s = end_s
     # The last one is due before its area is whole.
     return [*points, (at_s, 0.5 / APART_S), (at_s + APART_S, 0.5 / APART_S)]

@@ -112,6 +112,7 @@ def test_counts_per_minute_are_rates() -> None:
         (f"func,1,2\nf,{10**17},0\n", r"2,147,483,647 arrivals per second; the trace has up to 1\.667e\+15 per second"),
         ("1\n1e300\n", "and lasts 1e\\+300 s at"),
         ('1,"a"\n2,"b\n3,c\n', "the quotation mark before 'b.n3,c.n' is not closed"),
+        ("0\n1e12\n1e12\n", "a load lasts at most 2,000,000 s"),
         ("1\n2000003\n", "a load lasts at most 2,000,000 s; .* and lasts 2,000,002 s at"),
     ],
 )
