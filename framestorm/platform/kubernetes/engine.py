@@ -92,7 +92,11 @@ def stop() -> None:
         services.end(started.services.values(), grace_s=0)
         STATE.unlink()
     if _owner() == str(HOME):
-        run("ip", "link", "delete", LINK)
+        try:
+            run("ip", "link", "delete", LINK)
+        except FramestormError:
+            if _owner() == str(HOME):  # it did not go with the engine's network namespace meanwhile
+                raise
     shutil.rmtree(RUN, ignore_errors=True)
     if MADE_MODULES.exists():
         with contextlib.suppress(OSError):
@@ -104,8 +108,9 @@ def stop() -> None:
 
 def _owner() -> str | None:
     """Return whose cluster this machine has; the kernel keeps it as the link's alias."""
-    alias = Path("/sys/class/net", LINK, "ifalias")
-    return alias.read_text().strip() if alias.exists() else None
+    with contextlib.suppress(OSError):  # there is no link
+        return Path("/sys/class/net", LINK, "ifalias").read_text().strip()
+    return None
 
 
 def _refuse_taken_addresses() -> None:
