@@ -10,7 +10,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria as grammar
 from framestorm.model import files, stop_rule
 from framestorm.model.cause import FAILED_CHECK, FAILED_SAMPLE, Side, describe
-from framestorm.model.criteria import OVERLOAD, Criterion
+from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, Criterion
 from framestorm.model.judgement import Judgement
 from framestorm.model.metric import LOAD_METRICS, PERCENTILE
 from framestorm.model.plan import Plan
@@ -102,7 +102,8 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     unjudged = [each for each in judged if each.state == "unjudged" and not _has_only_errors(each, summary)]
     # Neither the load generator nor the function is to blame for a label or a series that there is not.
     of_labels = [each for each in unjudged if each.metric not in (OVERLOAD, *LOAD_METRICS)]
-    unknown = [each for each in of_labels if summary.labels and each.label not in summary.labels]
+    labels = {*summary.labels, ALL, EACH, USER} if summary.labels else {each.label for each in of_labels}
+    unknown = [each for each in of_labels if each.label not in labels]
     if unknown or (unjudged and not (generator or is_by_answers)):
         first = (unknown or unjudged)[0]
         raise FramestormError(

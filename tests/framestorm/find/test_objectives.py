@@ -189,6 +189,12 @@ def test_a_label_that_there_is_not_ends_the_search_on_whatever_machine(tmp_path:
         probed(tmp_path, absent, judged("success < 99 %", "failed"), doubts=["saturated"])
 
 
+@pytest.mark.parametrize("label", ["all", "user", "*", "frame"])
+def test_a_saturated_machine_is_to_blame_for_a_figure_that_a_label_lacks(label: str, tmp_path: Path) -> None:
+    lacking = replace(judged("p95 >= 1 s", "unjudged", None), label=label)
+    assert probed(tmp_path, lacking, doubts=["saturated"]).generator
+
+
 @pytest.mark.parametrize(("cause", "blamed"), [("status-503", False), ("connect", True)])
 def test_a_time_of_requests_that_all_failed_is_missed(tmp_path: Path, cause: str, blamed: bool) -> None:
     label = replace(summary_of(100).labels["frame"], ok=0, failed=100, success=0.0, causes={cause: 100})
