@@ -32,6 +32,10 @@ def amount(load: float, over: LoadRange) -> str:
     return f"{over.name}={number}"
 
 
+def _at(load: float, over: LoadRange) -> str:
+    return f"{'at' if over.name.endswith('_per_s') else 'with'} {amount(load, over)}"
+
+
 def probe_line(number: int, probe: Probe, over: LoadRange) -> str:
     """Return one probe as a line of a terminal."""
     if not probe.outcomes:
@@ -73,31 +77,31 @@ def sentence(record: SearchRecord) -> str:
     if isinstance(answer, Smallest):
         return _sentence_of_smallest(answer, over)
     if answer.highest is None and answer.why:
-        return f"No answer: already at {amount(over.low, over)}, {answer.why}. Use another machine for the load."
+        return f"No answer: already {_at(over.low, over)}, {answer.why}. Use another machine for the load."
     if answer.highest is None:
         advice = "Begin the range at a lower load."
         if over.is_whole and over.low == 1:
             advice = "No load is lower: see why in its probes, or give another objective."
-        return f"Below the range: {amount(over.low, over)} misses '{answer.binding}' already. {advice}"
+        return f"Below the range: {_at(over.low, over)} it misses '{answer.binding}' already. {advice}"
     highest = amount(answer.highest, over)
     if answer.capacity is not None:
         text = _sentence_of_ladder(answer, answer.capacity, over)
     elif answer.word == "at_least":
         text = f"At least {highest}: {answer.why}."
     else:
-        first_fail = amount(answer.first_fail or 0, over)
-        clear = [f"{amount(answer.low, over)} surely passes"] if answer.low is not None else []
-        clear += [f"{amount(answer.high, over)} surely fails"] if answer.high is not None else []
+        first_fail = _at(answer.first_fail or 0, over)
+        clear = [f"{_at(answer.low, over)} it surely passes"] if answer.low is not None else []
+        clear += [f"{_at(answer.high, over)} it surely fails"] if answer.high is not None else []
         between = ""
         if answer.interval is not None:
             low, high = (amount(end, over) for end in answer.interval)
             between = f" (95 % confidence interval {low} to {high})"
-        text = f"It carries {highest}{between}; {first_fail} misses '{answer.binding}'"
+        text = f"It carries {highest}{between}; {first_fail} it misses '{answer.binding}'"
         text += f" ({', '.join(clear)})." if clear else "."
         if answer.is_cliff is not None:
             text += _change_there(answer.binding, is_cliff=answer.is_cliff)
     if record.at_least is not None and not is_shown(record):
-        text += f" That {amount(record.at_least, over)} are carried is not shown."
+        text += f" It is not shown that it carries {amount(record.at_least, over)}."
     return text
 
 

@@ -59,15 +59,15 @@ def test_an_answer_in_words(tmp_path: Path, answer: Smallest | None, text: str, 
 def test_how_the_figure_changes_is_said_as_it_does(binding: str, is_cliff: bool, words: str) -> None:
     answer = Highest("found", 8, None, None, 9, binding, is_cliff)
     record = SearchRecord(LoadRange("users", 1, 64, is_whole=True), [binding], "p.jmx", (), 0.0, answer=answer)
-    assert page.sentence(record) == f"It carries 8 users; 9 users misses '{binding}'.{words}"
+    assert page.sentence(record) == f"It carries 8 users; with 9 users it misses '{binding}'.{words}"
 
 
 @pytest.mark.parametrize(
     ("name", "low", "text"),
     [
-        ("rate_per_s", 1, "Below the range: 1/s misses 'p95 < 1 s' already. Begin the range at a lower load."),
-        ("users", 2, "Below the range: 2 users misses 'p95 < 1 s' already. Begin the range at a lower load."),
-        ("users", 1, "Below the range: 1 user misses 'p95 < 1 s' already. No load is lower: see why in its probes"),
+        ("rate_per_s", 1, "Below the range: at 1/s it misses 'p95 < 1 s' already. Begin the range at a lower load."),
+        ("users", 2, "Below the range: with 2 users it misses 'p95 < 1 s' already. Begin the range at a lower load."),
+        ("users", 1, "Below the range: with 1 user it misses 'p95 < 1 s' already. No load is lower: see why"),
     ],
 )
 def test_what_to_do_about_a_range_that_begins_above_the_capacity(name: str, low: float, text: str) -> None:
