@@ -375,15 +375,17 @@ def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, floa
             of_host = samples.filter(pl.col("host") == name)
             group = whole if len(senders) == 1 else sample_group(of_host, whole.label, at_rate=results.is_at_rate)
         rtt, host, counts = group.samples.get("rtt"), record.host(name), reconciliation.get(name)
+        # Without lines of clients it is not known who sent what.
+        of_clients = counts if results.clients.users else None
         rows.append(
             model.HostSummary(
                 host=name,
                 share=hosts.share_of(host.share, record) if host else {},
                 clock_offset_ms=host.clock_offset_ms if host else None,
                 lost_s=lost_at.get(name),
-                users=counts["users"] if counts else None,
-                sent=counts["sent"] if counts else None,
-                in_tree=counts["in_tree"] if counts else None,
+                users=of_clients["users"] if of_clients else None,
+                sent=of_clients["sent"] if of_clients else None,
+                in_tree=of_clients["in_tree"] if of_clients else None,
                 in_samples=counts["in_samples"] if counts else None,
                 shown=group.n,
                 ok=group.ok,

@@ -24,7 +24,7 @@ from framestorm.report.summary import summarise
 from framestorm.report.trust import machines
 from framestorm.results.reading import read_results
 from tests.framestorm.conftest import function_of, own_text
-from tests.framestorm.results.conftest import JTL_OF_LABELS, write_metrics
+from tests.framestorm.results.conftest import JTL_OF_LABELS, START_MS, FakeRun, write_jtl, write_metrics
 
 
 @pytest.fixture
@@ -50,6 +50,20 @@ def test_a_column_of_time_outs_is_there_where_some_are(made: Path) -> None:
     }
     column = '<th class="number">timed out</th>'
     assert (page_html(summary).count(column), page_html(replace(summary, labels=none)).count(column)) == (1, 0)
+
+
+def test_hosts_without_clients_have_no_counts_of_them(tmp_path: Path, slave_lost: Any) -> None:
+    """Their zeros would look like a loss; JMeter's samplers write no line by which it could be told."""
+    rows = [{"timeStamp": START_MS + n, "elapsed": 9, "label": "call", "success": "true"} for n in range(8)]
+    folder = FakeRun(tmp_path / "run").write(has_users=False, label="call", properties={})
+    write_jtl(folder / "samples.jtl", [row | {"Hostname": f"slave{n % 2}"} for n, row in enumerate(rows)])
+    build(folder)
+    hosts = load(folder).hosts
+    assert [(host.users, host.sent, host.in_tree, host.in_samples) for host in hosts] == [(None, None, None, 4)] * 2
+    build(distributed := slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {}))
+    for column, n in (("users", 0), ("in tree.xml", 0), ("in samples.jtl", 1)):
+        heads = [(each / "index.html").read_text().count(f">{column}</th>") for each in (folder, distributed)]
+        assert heads == [n, 1], column
 
 
 def test_the_published_schema_is_that_of_the_type_and_holds(made: Path, slave_lost: Any) -> None:
