@@ -60,7 +60,7 @@ def _git(*words: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def run(*command: str) -> str:
+def execute(*command: str) -> str:
     """Run a command and return its output; raises FramestormError with its error output if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from framestorm.machine import run
+from framestorm.machine import execute
 from framestorm.setup import archives
 from framestorm.setup.archives import Archive
 from lab.hosts import CONTROLLER_ADDRESS, HOME, USER
@@ -34,7 +34,7 @@ def _apt_settings() -> str:
     Pipelining and a lost connection are what the proxy is bad at.
     """
     proxy = f"http://{CONTROLLER_ADDRESS}:{PROXY_PORT}"
-    kept = run("apt-config", "dump", "Acquire::Check-Valid-Until") + run("apt-config", "dump", "Acquire::Check-Date")
+    kept = "".join(execute("apt-config", "dump", f"Acquire::{name}") for name in ("Check-Valid-Until", "Check-Date"))
     return (
         f'Acquire::http::Proxy "{proxy}";\nAcquire::https::Proxy "{proxy}";\n'
         'Acquire::http::Pipeline-Depth "0";\nAcquire::Retries "3";\nAcquire::Languages "none";\n'
@@ -52,7 +52,7 @@ def _customise(root: Path, sources: list[Archive]) -> None:
     # Java on a host makes its own store of the certificates that the system trusts.
     if _LOCAL_CERTIFICATES.is_dir():
         shutil.copytree(_LOCAL_CERTIFICATES, root / str(_LOCAL_CERTIFICATES)[1:], dirs_exist_ok=True)
-    run("chroot", str(root), "update-ca-certificates")
+    execute("chroot", str(root), "update-ca-certificates")
     for keyring in {archive.signed_by for archive in sources if archive.signed_by.startswith("/")}:
         (root / keyring[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(keyring, root / keyring[1:])
@@ -64,10 +64,10 @@ def _customise(root: Path, sources: list[Archive]) -> None:
     (root / f"etc/sudoers.d/{USER}").chmod(0o440)
     # before systemd's own 80-container-host0.network, which would ask a DHCP server; the address comes with the host
     (root / "etc/systemd/network").mkdir(exist_ok=True)
-    run("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", USER)
-    run("systemctl", f"--root={root}", "enable", "systemd-networkd.service", "ssh.service")
+    execute("chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", USER)
+    execute("systemctl", f"--root={root}", "enable", "systemd-networkd.service", "ssh.service")
     masked = ("systemd-networkd-wait-online.service", "apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer")
-    run("systemctl", f"--root={root}", "mask", *masked)
+    execute("systemctl", f"--root={root}", "mask", *masked)
     # so that a role's "update the package lists if older than a day" does it once
     os.utime(root / "var/lib/apt/lists", (946_684_800, 946_684_800))
 

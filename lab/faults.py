@@ -9,7 +9,7 @@ import os
 import signal
 from pathlib import Path
 
-from framestorm.machine import run
+from framestorm.machine import execute
 from lab import groups, network
 from lab.hosts import LabError, LabHost
 
@@ -61,7 +61,7 @@ def _iptables(host: LabHost, what: str, chain: str) -> None:
 
 def _run_on(host: LabHost, *command: str) -> None:
     # In its process tree too: `umount` asks /proc about itself.
-    run("nsenter", f"--target={_init(host)}", "--mount", "--net", "--pid", *command)
+    execute("nsenter", f"--target={_init(host)}", "--mount", "--net", "--pid", *command)
 
 
 def mount_disk(host: LabHost, folder: str, size_bytes: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from framestorm.machine import run
+from framestorm.machine import execute
 from lab.hosts import HOME, USER, LabHost
 
 FOLDER = HOME / "ssh"
@@ -42,7 +42,7 @@ def give(host: LabHost) -> None:
 
 def _generate(path: Path, comment: str) -> None:
     path.unlink(missing_ok=True)
-    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path))
+    execute("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path))
 
 
 def ssh(host: LabHost, *command: str) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from framestorm import paths
-from framestorm.machine import run, wait_until
+from framestorm.machine import execute, wait_until
 from lab import groups
 from lab.hosts import BRIDGE_ADDRESS, CONTROLLER_ADDRESS, HOME, NETWORK, LabError
 
@@ -31,7 +31,7 @@ ALLOWED = HOME / "proxy-allowed"  # where it leads to
 
 def owner() -> Path | None:
     """Return the checkout whose lab is up on this machine; it is stored in the kernel, as the link's alias."""
-    for link in json.loads(run("ip", "-json", "link", "show")):
+    for link in json.loads(execute("ip", "-json", "link", "show")):
         if link["ifname"] == LINK:
             return Path(link.get("ifalias", "?"))
     return None
@@ -59,15 +59,15 @@ def up() -> None:
     _refuse_taken_addresses()
     groups.start(KEEPER, ["unshare", "--net", "sleep", "infinity"], HOME / "network.log")
     pid = _wait_for_namespace()
-    run(*inside(["ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
-    run(*inside(["ip", "address", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0"]))
-    run("ip", "link", "add", LINK, "type", "veth", "peer", "name", "controller", "netns", str(pid))
-    run("ip", "link", "set", LINK, "alias", str(paths.ROOT))
-    run(*inside(["ip", "link", "set", "controller", "master", "br0", "up"]))
+    execute(*inside(["ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
+    execute(*inside(["ip", "address", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0"]))
+    execute("ip", "link", "add", LINK, "type", "veth", "peer", "name", "controller", "netns", str(pid))
+    execute("ip", "link", "set", LINK, "alias", str(paths.ROOT))
+    execute(*inside(["ip", "link", "set", "controller", "master", "br0", "up"]))
     for device in ("br0", "lo"):
-        run(*inside(["ip", "link", "set", device, "up"]))
-    run("ip", "address", "add", f"{CONTROLLER_ADDRESS}/24", "dev", LINK)
-    run("ip", "link", "set", LINK, "up")
+        execute(*inside(["ip", "link", "set", device, "up"]))
+    execute("ip", "address", "add", f"{CONTROLLER_ADDRESS}/24", "dev", LINK)
+    execute("ip", "link", "set", LINK, "up")
 
 
 def down() -> None:
@@ -75,12 +75,12 @@ def down() -> None:
     groups.end(PROXY)
     ALLOWED.unlink(missing_ok=True)
     if owner() is not None:
-        run("ip", "link", "delete", LINK)
+        execute("ip", "link", "delete", LINK)
     groups.end(KEEPER)
 
 
 def _refuse_taken_addresses() -> None:
-    for link in json.loads(run("ip", "-json", "address", "show")):
+    for link in json.loads(execute("ip", "-json", "address", "show")):
         for address in link["addr_info"]:
             if str(address.get("local", "")).startswith(NETWORK.removesuffix("0/24")):
                 raise LabError(f"{link['ifname']} has {address['local']} already: the lab needs {NETWORK} for itself")
@@ -103,13 +103,13 @@ def _command(pid: int) -> str:
 
 def set_link(name: str, connected: bool) -> None:
     """Plug a host's cable in or pull it out."""
-    run(*inside(["ip", "link", "set", f"vb-{name}", "up" if connected else "down"]))
+    execute(*inside(["ip", "link", "set", f"vb-{name}", "up" if connected else "down"]))
 
 
 def limit_rate(name: str, rate: str | None) -> None:
     """Let a host receive no faster than `rate`, such as `20mbit`; without it, as fast as ever."""
     shape = ["tc", "qdisc", "replace" if rate else "delete", "dev", f"vb-{name}", "root"]
-    run(*inside([*shape, *(["tbf", "rate", rate, "burst", "64k", "latency", "200ms"] if rate else [])]))
+    execute(*inside([*shape, *(["tbf", "rate", rate, "burst", "64k", "latency", "200ms"] if rate else [])]))
 
 
 def move_away(name: str, delay_ms: float, loss: float) -> None:
@@ -117,18 +117,18 @@ def move_away(name: str, delay_ms: float, loss: float) -> None:
     near, far, bridge = f"near-{name}", f"far-{name}", f"br-{name}"
     program = [sys.executable, "-P", str(paths.ROOT / "lab/distance.py"), near, far]
     groups.start(near, inside([*program, "--delay-ms", str(delay_ms), "--loss", str(loss)]), HOME / "distance.log")
-    if not wait_until(lambda: far in run(*inside(["ip", "-brief", "link"])), DEVICE_WITHIN_S):
+    if not wait_until(lambda: far in execute(*inside(["ip", "-brief", "link"])), DEVICE_WITHIN_S):
         raise LabError(f"no network device {far} within {DEVICE_WITHIN_S} s; see {HOME / 'distance.log'}")
-    run(*inside(["ip", "link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
+    execute(*inside(["ip", "link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0"]))
     for device, master in ((near, "br0"), (far, bridge), (f"vb-{name}", bridge)):
-        run(*inside(["ip", "link", "set", device, "master", master, "up"]))
-    run(*inside(["ip", "link", "set", bridge, "up"]))
+        execute(*inside(["ip", "link", "set", device, "master", master, "up"]))
+    execute(*inside(["ip", "link", "set", bridge, "up"]))
 
 
 def move_back(name: str) -> None:
     """Take that back."""
-    run(*inside(["ip", "link", "set", f"vb-{name}", "master", "br0"]))
-    run(*inside(["ip", "link", "delete", f"br-{name}"]))
+    execute(*inside(["ip", "link", "set", f"vb-{name}", "master", "br0"]))
+    execute(*inside(["ip", "link", "delete", f"br-{name}"]))
     groups.end(f"near-{name}")
 
 
@@ -179,4 +179,4 @@ def _answers() -> bool:
 
 
 def _apt_setting(name: str) -> str:
-    return run("apt-config", "dump", "--format", "%v%n", name).strip()
+    return execute("apt-config", "dump", "--format", "%v%n", name).strip()

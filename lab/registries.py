@@ -8,7 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from framestorm.machine import run
+from framestorm.machine import execute
 from lab.hosts import CONTROLLER_ADDRESS, USER, LabHost
 from lab.network import PROXY_PORT
 
@@ -27,14 +27,14 @@ def urls() -> list[str]:
 
 def _pip_settings() -> dict[str, str]:
     """pip's settings for indexes here, by name without its section."""
-    lines = run(sys.executable, "-P", "-m", "pip", "config", "list").splitlines()
+    lines = execute(sys.executable, "-P", "-m", "pip", "config", "list").splitlines()
     settings = {name.rpartition(".")[2]: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
     return {name: value for name, value in settings.items() if name in ("index-url", "extra-index-url")}
 
 
 def _pip_urls() -> list[str]:
     chosen = _pip_settings()
-    defaults = [] if "index-url" in chosen else run(sys.executable, "-c", _PIP_DEFAULTS).split()
+    defaults = [] if "index-url" in chosen else execute(sys.executable, "-c", _PIP_DEFAULTS).split()
     return [*defaults, *(url for value in chosen.values() for url in value.split())]
 
 

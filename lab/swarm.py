@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from framestorm.machine import run, wait_until
+from framestorm.machine import execute, wait_until
 from framestorm.platform import images
 from framestorm.platform.openfaas import parts
 from framestorm.platform.openfaas.platform import stack_image
@@ -58,7 +58,7 @@ class Node:
 
     def docker(self, *words: str) -> str:
         """Call docker for its engine."""
-        return run("docker", "--host", self.engine, *words)
+        return execute("docker", "--host", self.engine, *words)
 
     def answers(self) -> bool:
         command = ["docker", "--host", self.engine, "info"]
@@ -113,9 +113,9 @@ def _start(node: Node, disk: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     tap = f"tap-{node.name}"
-    if f"{tap}:" not in run(*network.inside(["ip", "-oneline", "link", "show"])):
-        run(*network.inside(["ip", "tuntap", "add", tap, "mode", "tap"]))
-    run(*network.inside(["ip", "link", "set", tap, "master", "br0", "up"]))
+    if f"{tap}:" not in execute(*network.inside(["ip", "-oneline", "link", "show"])):
+        execute(*network.inside(["ip", "tuntap", "add", tap, "mode", "tap"]))
+    execute(*network.inside(["ip", "link", "set", tap, "master", "br0", "up"]))
     command = [
         *("env", f"TMPDIR={MEMORY_FOLDER}", str(disk.parent / "usr/bin/linux.uml"), f"mem={MEMORY}"),
         *(f"ubd0={folder}/disk.cow,{disk}", "root=/dev/ubda", "rw", f"init=/{INIT.name}", f"umid={node.name}"),
@@ -144,17 +144,17 @@ def _ensure_disk() -> Path:
         fetch = ("apt-get", "download", "-o", "APT::Sandbox::User=root", KERNEL)
         subprocess.run(fetch, cwd=scratch, check=True, capture_output=True)
         (package,) = Path(scratch).glob("*.deb")
-        run("dpkg-deb", "--extract", str(package), str(home))
+        execute("dpkg-deb", "--extract", str(package), str(home))
         root = Path(scratch) / "root"
         archives.unpack(root, SYSTEM, sources)
-        run("cp", "-a", f"{home}/usr/lib/uml/modules", f"{root}/lib/")
+        execute("cp", "-a", f"{home}/usr/lib/uml/modules", f"{root}/lib/")
         for release in (root / "lib/modules").iterdir():
-            run("depmod", "--basedir", str(root), release.name)
-        run("chroot", str(root), "update-alternatives", "--set", "iptables", "/usr/sbin/iptables-legacy")
+            execute("depmod", "--basedir", str(root), release.name)
+        execute("chroot", str(root), "update-alternatives", "--set", "iptables", "/usr/sbin/iptables-legacy")
         shutil.copyfile(INIT, root / INIT.name)
         (root / INIT.name).chmod(0o755)
         unfinished = Path(scratch) / "disk"
-        run("truncate", "--size", DISK, str(unfinished))
-        run("mke2fs", "-q", "-t", "ext4", "-d", str(root), str(unfinished))
+        execute("truncate", "--size", DISK, str(unfinished))
+        execute("mke2fs", "-q", "-t", "ext4", "-d", str(root), str(unfinished))
         unfinished.rename(disk)
     return disk

@@ -96,7 +96,8 @@ def _against(run_dir: Path, asked: str, summary: Summary) -> Against:
         return _undecided(asked, "it is this run itself")
     sides = [RunSide(label, (read_compared(each),)) for label, each in (("A", baseline), ("B", run_dir))]
     thresholds = thresholds_of(summary.run.thresholds, sides)
-    check_measured(thresholds, sides, summary.run.thresholds)
+    if summary.run.thresholds:
+        check_measured(thresholds, sides)
     words = [word for text in summary.run.thresholds for word in ("--threshold", text)]
     command = ["./run.sh", "compare", paths.shown(baseline), paths.shown(run_dir), *words]
     folder = run_dir / FOLDER

@@ -40,7 +40,8 @@ def main(words: Sequence[str]) -> int:
     thresholds = thresholds_of(asked.thresholds, sides)
     judged = [threshold.metric for threshold in thresholds]
     sides = [side.with_metrics(judged) if isinstance(side, StudySide) else side for side in sides]  # type: ignore[assignment]
-    check_measured(thresholds, sides, asked.thresholds)
+    if asked.thresholds:  # the usual ones may have nothing to judge
+        check_measured(thresholds, sides)
     # The command to repeat, without -o and --json: their outputs would exist already.
     command = ["./run.sh", "compare", *asked.sides, *(("--factor", asked.factor) if asked.factor else ())]
     command += [word for text in asked.thresholds for word in ("--threshold", text)]

@@ -26,7 +26,7 @@ from framestorm.judge.differences import (
 )
 from framestorm.model.metric import column, metric, split_label
 from framestorm.model.units import count, plural
-from framestorm.results.jtl import JMETER_TIMES
+from framestorm.results.jtl_samples import JMETER_TIMES
 from framestorm.stats.bootstrap import Resamples
 from framestorm.stats.evidence import Scale
 

@@ -16,7 +16,8 @@ from framestorm.model.run import Record, Target
 from framestorm.model.summary import Doubt, Summary
 from framestorm.model.units import plural
 from framestorm.points.folder import StudyFolder
-from framestorm.results.jtl import read_jtl, read_users
+from framestorm.results.jtl import read_jtl
+from framestorm.results.jtl_samples import read_users
 from framestorm.results.reading import read_run
 from framestorm.results.samples import OrderedTimes, Samples, read_samples
 from framestorm.results.table import rate_per_s

@@ -241,7 +241,7 @@ def _find(word: str) -> Path | None:
 
 
 def _read_run(place: Path) -> Run:
-    """Read the run of a folder, or make one of a JTL."""
+    """Read the run in a folder, or make a run from a JTL and read that."""
     if not place.is_file():
         return read_compared(place)
     folder = paths.new_dashboard(place.stem)

@@ -20,9 +20,9 @@ _FORM = re.compile(
 )
 
 
-def check_measured(thresholds: Sequence[Threshold], sides: Sides, texts: Sequence[str]) -> None:
-    """Check that the metrics to be judged by the texts of thresholds were measured; the usual ones need not be."""
-    for threshold in thresholds if texts else ():
+def check_measured(thresholds: Sequence[Threshold], sides: Sides) -> None:
+    """Check that the metrics to be judged were measured."""
+    for threshold in thresholds:
         if any(side.has(threshold.metric) for side in sides):
             continue
         label, name = split_label(threshold.metric)

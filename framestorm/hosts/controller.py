@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Controller(subprocess.Popen[bytes]):
-    """JMeter's controller in the folder of a run, by the account that owns it."""
+    """JMeter's controller, which runs in a run's folder as the account that owns that folder."""
 
     def __init__(self, command: Sequence[str], run_dir: Path, account: HostAccount, kit: Path) -> None:
         with account.acting():

@@ -42,7 +42,7 @@ APART_S = 1e-6
 MOST, LONGEST_CELL = 10_000_000, 1 << 17
 
 
-class Recorded(NamedTuple):
+class ArrivalTrace(NamedTuple):
     """The corners of the rate of a trace, of which the area below reaches each whole number as that arrival is due.
 
     assumed: what the file does not say itself, in words; empty if there is nothing.
@@ -85,7 +85,7 @@ def is_trace(text: str) -> bool:
     return _delimiter(text) is not None
 
 
-def read(path: Path, text: str, speed: float) -> Recorded:
+def read(path: Path, text: str, speed: float) -> ArrivalTrace:
     """Read a trace.
 
     Args:
@@ -112,21 +112,21 @@ def read(path: Path, text: str, speed: float) -> Recorded:
     else:
         table = _Table(path, [first, *rows], [], delimiter)
     if minutes := _minutes(table.names):
-        recorded = Recorded(_of_counts(path, [sum(_counts(table, column)) for column in minutes], speed))
+        arrivals = ArrivalTrace(_of_counts(path, [sum(_counts(table, column)) for column in minutes], speed))
         what = "counts are per minute"
     else:
-        recorded, unit = _of_arrivals(table, speed)
+        arrivals, unit = _of_arrivals(table, speed)
         what = f"its times are taken as {unit}; a header such as time_ms names another unit"
-    most, end_s = max(rate for _, rate in recorded.points), recorded.points[-1][0]
+    most, end_s = max(rate for _, rate in arrivals.points), arrivals.points[-1][0]
     if why := too_much("arrivals", most, end_s):
         raise UsageError(
             f"{path}: {why}; the trace has up to {most:.4g} per second, and lasts {end_s:,.10g} s at "
             f"-Jspeed={speed:g}; {what}"
         )
-    return recorded
+    return arrivals
 
 
-def _of_arrivals(table: _Table, speed: float) -> tuple[Recorded, str]:
+def _of_arrivals(table: _Table, speed: float) -> tuple[ArrivalTrace, str]:
     """Return a trace with a time a line, and the unit of its times."""
     rows = list(_arrivals(table))
     if not rows:
@@ -154,7 +154,7 @@ def _of_arrivals(table: _Table, speed: float) -> tuple[Recorded, str]:
     assumed = [] if unit_s == 1.0 else [f"times in {unit}"]
     if len({*times}) < len(times) and all(abs(time * unit_s - round(time * unit_s)) < 1e-6 for time in times):
         assumed.append("times are whole seconds, and what has the same one is sent at once")
-    return Recorded(_of_times([(time - times[0]) * unit_s / speed for time in times]), ", ".join(assumed)), unit
+    return ArrivalTrace(_of_times([(time - times[0]) * unit_s / speed for time in times]), ", ".join(assumed)), unit
 
 
 def _arrivals(table: _Table) -> Iterator[_Row]:
@@ -220,7 +220,7 @@ def _of_counts(path: Path, counts: Sequence[int], speed: float) -> Points:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[_Row]:
-    """Yield the lines that are not blank, and no comments."""
+    """Yield the lines that are neither blank nor comments."""
     csv.field_size_limit(LONGEST_CELL)  # it is that of the whole process
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     for cells in reader:

@@ -48,7 +48,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def duration(ms: float) -> str:
-    """A time given in ms, in ms, s, or min and s; a whole number of ms without decimals, which it may not have had."""
+    """Return a time, given in ms, in the unit that fits; whole milliseconds have no decimals: they were measured so."""
     if abs(float(f"{ms:.2e}")) < 1000:
         return f"{ms:.0f}{NBSP}ms" if float(ms).is_integer() else f"{significant(ms)}{NBSP}ms"
     seconds = ms / 1000
@@ -56,6 +56,8 @@ def duration(ms: float) -> str:
         return f"{significant(seconds)}{NBSP}s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return plural(round(hours / 24 + minutes / 1440), "day")
     if hours:
         return f"{hours}{NBSP}h {minutes:02}{NBSP}min"
     return f"{minutes}{NBSP}min {rest:02}{NBSP}s"

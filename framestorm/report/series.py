@@ -9,7 +9,7 @@ import polars as pl
 from framestorm.model import series as model
 from framestorm.model.summary import LostHost
 from framestorm.report.time_bins import TimeBins
-from framestorm.results.jtl import JMETER_TIMES
+from framestorm.results.jtl_samples import JMETER_TIMES
 from framestorm.results.table import figures, height, span_ms, spread
 from framestorm.stats.checks import Floats
 

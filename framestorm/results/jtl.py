@@ -1,40 +1,26 @@
-"""samples.jtl, JMeter's CSV, read in columns: rows by label, users, and the samples of a plan without a client."""
+"""samples.jtl, JMeter's CSV, read in columns: its rows, counted by label and host, and what is wrong with them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
-from framestorm.model.cause import (
-    AS_IF_NOT_STOPPED,
-    FAILED_SAMPLE,
-    TIMEOUTS,
-    TRANSACTION_MESSAGE,
-    request_cause,
-    transaction_cause,
-    user_cause,
-)
+from framestorm.model.cause import TRANSACTION_MESSAGE
 from framestorm.model.criteria import ALL, OF_TRANSACTION, USER, own_label
 from framestorm.model.run import Record
 from framestorm.model.sample import (
-    COMMON,
     CUT_TRANSACTION,
     ELAPSED_US,
-    IMPLIED,
     IS_SUB_RESULT,
-    ORIGIN,
     SAMPLE_KIND,
     SUB_RESULT,
     TRACE_ID,
     TRANSACTION,
     is_figure_name,
-    is_length,
 )
-from framestorm.results.cells import inert
-from framestorm.results.groups import is_of_groups
 from framestorm.results.jtl_file import DEFAULT, OTHERS_OF_JMETER, JtlFile, open_jtl
 from framestorm.results.times import PossibleTimes
 
@@ -49,8 +35,6 @@ MISSING = {
     "bytes": "bytes received", "sentBytes": "bytes sent", "threadName": "threads", "Hostname": "slaves",
     "Latency": "times to the first byte", "Connect": "times to connect",
 }  # fmt: skip
-# JMeter's own times within a response time, as figures of samples.
-JMETER_TIMES = {"latency_ms": "Latency", "connect_ms": "Connect"}
 # Every other column is a variable of the plan (JMeter's sample_variables), and so a further figure.
 OF_JMETER = frozenset({*OPTIONAL, *DEFAULT, *OTHERS_OF_JMETER})
 # The column of those whose names only the answer has: together, as one JSON object.
@@ -62,10 +46,6 @@ MOST_CHARACTERS = 200
 IS = {"timeStamp": "a time", "elapsed": "a number", "success": "true or false"}
 MOST_SHOWN = 40
 THIS_HOST = "this host"
-# By which a sample may seem to end before it was told to: JMeter sets the clock of its samples to whole ms, every 5 s.
-CLOCK_MS = 10.0
-# The part of a URL that is of its server.
-OF_SERVER = r"^(\w+://[^/?#]+)"
 _TEXT = ("responseCode", "responseMessage", "failureMessage")
 JTL = "jtl"
 # What a row is. JMeter's own files, and those of older versions of the kit, know a transaction by its message.
@@ -91,7 +71,7 @@ _FAILURE = (
     (pl.col("URL") != "null").fill_null(value=True).alias("is_http"),
     (pl.col("source") == TRANSACTION).alias("is_transaction"),
 )
-_KEY = pl.concat_str(*_FAILURE, separator="\x1f").alias("_key")  # no figure begins like this
+FAILURE_KEY = pl.concat_str(*_FAILURE, separator="\x1f").alias("_key")  # no figure begins like this
 _THREADS = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
 
 
@@ -160,7 +140,7 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         # Not by `replace`, for which all rows would be in memory.
         label = pl.when(label == name).then(pl.lit(own_label(name))).otherwise(label)
     rows = raw.select(
-        _number("timeStamp").alias("start_ms"),
+        as_numbers("timeStamp").alias("start_ms"),
         _elapsed_ms(columns).alias("rtt_ms"),
         label.alias("label"),
         _flag("success").alias("ok"),
@@ -235,8 +215,8 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
 
 def _why_bad(raw: pl.LazyFrame, *, with_start: bool) -> str:
     """Return what rows lack that cannot be read, each with the first such text."""
-    values = {"timeStamp": _number("timeStamp")} if with_start else {}
-    values |= {"elapsed": _number("elapsed"), "success": _flag("success")}
+    values = {"timeStamp": as_numbers("timeStamp")} if with_start else {}
+    values |= {"elapsed": as_numbers("elapsed"), "success": _flag("success")}
     cells = [pl.col(name).filter(value.is_null()) for name, value in values.items()]
     # The number of these cells, and the first that is not empty.
     counted = raw.select(
@@ -274,10 +254,10 @@ def _threads(samples: pl.LazyFrame) -> pl.LazyFrame:
     return counted.group_by("time_s", "host").agg(pl.col("threads").max())
 
 
-def _number(name: str) -> pl.Expr:
+def as_numbers(name: str) -> pl.Expr:
     """Return a column as numbers; null where the text is not a finite number."""
-    number = pl.col(name).cast(pl.Float64, strict=False)
-    return pl.when(number.is_finite()).then(number)
+    value = pl.col(name).cast(pl.Float64, strict=False)
+    return pl.when(value.is_finite()).then(value)
 
 
 def _flag(name: str) -> pl.Expr:
@@ -291,10 +271,10 @@ def _elapsed_ms(columns: Sequence[str]) -> pl.Expr:
 
     A sub-result has that of the sample it belongs to; pauses within a transaction are taken off by the millisecond.
     """
-    elapsed_ms = _number("elapsed")
+    elapsed_ms = as_numbers("elapsed")
     if ELAPSED_US not in columns:
         return elapsed_ms
-    exact_ms = _number(ELAPSED_US) / 1000
+    exact_ms = as_numbers(ELAPSED_US) / 1000
     is_exact = (exact_ms - elapsed_ms).abs() < 1
     if "IdleTime" in columns:
         is_exact &= pl.col("IdleTime") == "0"
@@ -308,115 +288,6 @@ def _packed_names(raw: pl.LazyFrame) -> list[str]:
     return [name for name in found if is_figure_name(name)]
 
 
-def write_samples(
-    jtl: Jtl,
-    table: Path,
-    *,
-    without: str | None = None,
-    stopping_ms: float | None = None,
-    group_ends: Mapping[str, float] | None = None,
-    http2_only: Sequence[str] = (),
-) -> None:
-    """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
-
-    stopping_ms: when the run was told to stop, if it was; group_ends: when the threads of each group were.
-    http2_only: servers to which requests failed because they speak HTTP/2 only, as OF_SERVER finds them.
-    """
-    assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
-    rows = jtl.rows if without is None else jtl.rows.filter(pl.col("label") != without)
-    further: dict[str, pl.Expr] = {}
-    for figure in jtl.figures:
-        for name, value in IMPLIED.get(figure, {}).items():
-            further[name] = pl.when(pl.col(figure).is_not_null()).then(pl.lit(value))
-    further |= {name: _number(name) if is_length(name) else pl.col(name) for name in jtl.figures}
-    for name, column in JMETER_TIMES.items():
-        if column not in jtl.absent and name not in further:
-            # Samplers that do not measure it say 0; on a connection that is kept alive, 0 is a true time to connect.
-            time, is_http = _number(column), pl.col("URL").fill_null("null") != "null"
-            further[name] = pl.when(is_http | (time > 0)).then(time)
-    # The samples of users that are processes are sub-results of these, and samples nevertheless.
-    source = pl.col("source")
-    own = source if without is None else pl.when(source == SUB_RESULT).then(pl.lit(JTL)).otherwise(source)
-    rows = _with_cause(rows, jtl.failures)
-    if http2_only:
-        is_to_one = pl.col("URL").str.extract(OF_SERVER).is_in(list(http2_only))
-        is_refused = (pl.col("cause") == "reset") & is_to_one.fill_null(value=False)
-        rows = rows.with_columns(cause=pl.when(is_refused).then(pl.lit("http2-only")).otherwise("cause"))
-    ended_ms = pl.lit(stopping_ms, pl.Float64)
-    for group, end_ms in (group_ends or {}).items():
-        is_of_group = is_of_groups("thread", [group], has_slaves=True)
-        ended_ms = pl.when(is_of_group).then(pl.min_horizontal(ended_ms, pl.lit(end_ms))).otherwise(ended_ms)
-    is_cut = stopping_ms is not None or group_ends
-    samples = (_with_stopped(rows, ended_ms) if is_cut else rows).select(
-        "label",
-        pl.col("thread").alias("user"),
-        _number("index").cast(pl.Int64, strict=False),
-        _number("intended_ms"),
-        "start_ms",
-        "rtt_ms",
-        pl.col("responseCode").cast(pl.Int64, strict=False).alias("status"),
-        "ok",
-        "cause",
-        pl.col("cause").is_in(["timeout", "stopped"]).fill_null(value=False).alias("censored"),
-        pl.col("sentBytes").cast(pl.Int64, strict=False).alias("sent_bytes"),
-        pl.col("bytes").cast(pl.Int64, strict=False).alias("received_bytes"),
-        "host",
-        "thread",
-        own.alias("source"),
-        **further,
-    )
-    samples.select(*COMMON, *ORIGIN, *further).with_columns(inert()).sink_csv(table, float_precision=3)
-
-
-def read_users(jtl: Jtl) -> pl.DataFrame:
-    """Return the rows labelled user, as a table for the summary."""
-    assert jtl.rows is not None  # noqa: S101
-    users = _with_cause(jtl.rows.filter(pl.col("label") == USER), jtl.failures, of_users=True)
-    return users.select(
-        pl.col("thread").alias("user"),
-        "host",
-        "start_ms",
-        pl.col("rtt_ms").alias("elapsed_ms"),
-        "ok",
-        "cause",
-        pl.col("cause").is_in(list(TIMEOUTS)).fill_null(value=False).alias("censored"),
-        pl.lit(value=True).alias("ended"),
-    ).collect(engine="streaming")
-
-
 def _failures(samples: pl.LazyFrame) -> pl.LazyFrame:
     """Return the distinct failures of the samples."""
-    return samples.filter(~pl.col("ok")).select(*_FAILURE, _KEY).unique("_key")
-
-
-def _with_cause(rows: pl.LazyFrame, failures: pl.DataFrame, *, of_users: bool = False) -> pl.LazyFrame:
-    """Return the rows with the cause of their error, null if none; each distinct failure is classified once."""
-
-    def cause(code: str, message: str, failure: str, is_http: bool, is_transaction: bool) -> str:
-        if of_users:
-            return user_cause(code, message)
-        if is_transaction:
-            return transaction_cause(message, failure)
-        return request_cause(code, message, failure, is_http)
-
-    causes = [(cause(*of_row), key) for *of_row, key in failures.iter_rows()]
-    # Not by `replace_strict`, for which all rows would be in memory.
-    table = pl.LazyFrame(causes, schema={"cause": pl.String, "_key": pl.String}, orient="row")
-    rows = rows.with_columns(pl.when(~pl.col("ok")).then(_KEY).alias("_key"))
-    return rows.join(table, on="_key", how="left", maintain_order="left").drop("_key")
-
-
-def _with_stopped(rows: pl.LazyFrame, ended_ms: pl.Expr) -> pl.LazyFrame:
-    """The rows of threads that were told to stop at ended_ms, null if never, with the cause of samples cut off then.
-
-    These are the ones that ended after it with an error of the network, an exception, or without any cause: JMeter
-    closes their connections. A transaction is cut off if its only failed sample is, whose row stands before its own.
-    """
-    is_after = (pl.col("start_ms") + pl.col("rtt_ms") >= ended_ms - CLOCK_MS).fill_null(value=False)
-    is_stopped = is_after & pl.col("cause").str.extract(r"^([^:]*)").is_in(list(AS_IF_NOT_STOPPED))
-    rows = rows.with_columns(is_stopped.fill_null(value=False).alias("_is_stopped"))
-    has_stopped = pl.col("_is_stopped").cast(pl.Int8).cum_max().over("host", "thread") == 1
-    is_one = pl.col("responseMessage").str.extract(TRANSACTION_MESSAGE) == "1"
-    of_one = (pl.col("cause") == FAILED_SAMPLE) & is_one & has_stopped
-    cause = pl.when(pl.col("_is_stopped") | of_one).then(pl.lit("stopped")).otherwise("cause")
-    return rows.with_columns(cause.alias("cause"))
+    return samples.filter(~pl.col("ok")).select(*_FAILURE, FAILURE_KEY).unique("_key")

@@ -20,7 +20,8 @@ from framestorm.model.sample import SUB_RESULT
 from framestorm.model.units import count, plural
 from framestorm.results.clients import OUTPUT, ClientFiles, read_clients
 from framestorm.results.jmeter_log import JMeterLog, read_log
-from framestorm.results.jtl import JTL, Jtl, read_jtl, read_users, write_samples
+from framestorm.results.jtl import JTL, Jtl, read_jtl
+from framestorm.results.jtl_samples import read_users, write_samples
 from framestorm.results.self_check import read_self_check
 from framestorm.results.table import IS_OWN, Label, height, labels_of, of_label, read_table, users_table
 from framestorm.results.users import IN_BOTH, IN_JOURNAL, IN_TREE

@@ -14,7 +14,7 @@ from framestorm.errors import UsageError
 from framestorm.model.cause import request_cause
 from framestorm.plain import note
 from framestorm.probe import CONNECT_WITHIN_S
-from framestorm.results.jtl import OF_SERVER
+from framestorm.results.jtl_samples import OF_SERVER
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
 

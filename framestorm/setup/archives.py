@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.errors import FramestormError
-from framestorm.machine import run
+from framestorm.machine import execute
 from framestorm.setup import packages
 from framestorm.setup.log import call
 
@@ -32,7 +32,7 @@ def of_this_machine() -> list[Archive]:
     """Return the distribution's archives that this machine itself uses; other vendors' are left out."""
     layout = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(SIGNED_BY)"
     known_archives = []
-    for line in run("apt-get", "indextargets", "--format", layout, "Created-By: Packages").splitlines():
+    for line in execute("apt-get", "indextargets", "--format", layout, "Created-By: Packages").splitlines():
         origin, url, suite, component, signed_by = line.split("|")
         archive = Archive(url, suite, component, signed_by)
         if origin in ("Debian", "Ubuntu") and archive not in known_archives:
@@ -46,7 +46,7 @@ def unpack(root: Path, included: Sequence[str], sources: Sequence[Archive]) -> N
     """Unpack a minimal system with these packages below `root`, by mmdebstrap, which is installed if it is missing."""
     packages.install(["mmdebstrap"])
     root.parent.mkdir(parents=True, exist_ok=True)
-    settings = run("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
+    settings = execute("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
     options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
     command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
     command += [f"--include={','.join(included)}", sources[0].suite, str(root), *(each.line for each in sources)]

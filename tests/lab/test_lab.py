@@ -13,7 +13,7 @@ import pytest
 
 from framestorm import paths, testing
 from framestorm.errors import FramestormError, UsageError
-from framestorm.machine import run, wait_until
+from framestorm.machine import execute, wait_until
 from framestorm.setup import log
 from framestorm.setup.archives import Archive, unpack
 from lab import groups, keys, network, registries
@@ -26,7 +26,7 @@ Traces = tuple[list[str], list[str], list[int], bool]
 
 def traces() -> Traces:
     """What a lab could leave on the machine: links, mounts, processes, disks."""
-    links = [line.split()[1] for line in run("ip", "-oneline", "link").splitlines() if network.LINK in line]
+    links = [line.split()[1] for line in execute("ip", "-oneline", "link").splitlines() if network.LINK in line]
     mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(HOME) in line]
     control_groups = [str(folder) for folder in groups._folders("") if folder.exists()]
     return links + control_groups, mounts, groups.processes(), (HOME / "hosts").exists()

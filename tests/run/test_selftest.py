@@ -19,7 +19,7 @@ BY_TIME = {"schedule", "users", "response time", "self-check of times"}
 
 
 def selftest_states(run_sh: RunSh) -> list[tuple[str, str]]:
-    """Run a self-test; returns what was compared and the state of each, in their order."""
+    """Run a self-test, and return each thing that it compares with its state, in the order of its output."""
     lines = run_sh("selftest", out="", status=(0, 1)).stdout.splitlines()
     compared = [line.split(":")[0].split(maxsplit=1) for line in lines if line.startswith("  ")]
     return [(what, state) for state, what in compared]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm.errors import FramestormError
-from framestorm.machine import run, wait_until
+from framestorm.machine import execute, wait_until
 from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.kubernetes import layout
 from framestorm.platform.kubernetes.layout import HOME, INSTANCE, LINK
@@ -93,7 +93,7 @@ def stop() -> None:
         STATE.unlink()
     if _owner() == str(HOME):
         try:
-            run("ip", "link", "delete", LINK)
+            execute("ip", "link", "delete", LINK)
         except FramestormError:
             if _owner() == str(HOME):  # it did not go with the engine's network namespace meanwhile
                 raise
@@ -121,19 +121,19 @@ def _refuse_taken_addresses() -> None:
 def _join_networks() -> None:
     """Join the engine's network to the machine's: the nodes' ports, the pods and the services are reached from here."""
     inside = _inside()
-    run("ip", "link", "add", LINK, "type", "veth", "peer", "name", PEER, "netns", str(_process()))
-    run("ip", "link", "set", LINK, "alias", str(HOME))
-    run("ip", "address", "add", f"{layout.MACHINE_END}/{layout.LINK_PREFIX}", "dev", LINK)
-    run(*inside, "ip", "address", "add", f"{layout.CLUSTER_END}/{layout.LINK_PREFIX}", "dev", PEER)
-    run(*inside, "ip", "link", "set", PEER, "up")
-    run("ip", "link", "set", LINK, "up")
+    execute("ip", "link", "add", LINK, "type", "veth", "peer", "name", PEER, "netns", str(_process()))
+    execute("ip", "link", "set", LINK, "alias", str(HOME))
+    execute("ip", "address", "add", f"{layout.MACHINE_END}/{layout.LINK_PREFIX}", "dev", LINK)
+    execute(*inside, "ip", "address", "add", f"{layout.CLUSTER_END}/{layout.LINK_PREFIX}", "dev", PEER)
+    execute(*inside, "ip", "link", "set", PEER, "up")
+    execute("ip", "link", "set", LINK, "up")
     if not ENGINE.succeeds("network", "inspect", NETWORK):
         # Before kind does, which would add IPv6.
         ENGINE.run("network", "create", "--subnet", layout.NODES, NETWORK)
     for network in (layout.NODES, layout.PODS, layout.SERVICES):
-        run("ip", "route", "replace", network, "via", layout.CLUSTER_END)
+        execute("ip", "route", "replace", network, "via", layout.CLUSTER_END)
     # Docker lets nothing through to its networks but what is published.
-    run(*inside, "iptables", "--insert", "DOCKER-USER", "--in-interface", PEER, "--jump", "ACCEPT")
+    execute(*inside, "iptables", "--insert", "DOCKER-USER", "--in-interface", PEER, "--jump", "ACCEPT")
 
 
 def network() -> str:
@@ -159,9 +159,9 @@ def lead_to(node: str) -> None:
     """Lead the NodePorts of the cluster's address, the pods and the services to a node."""
     inside = _inside()
     for network in (layout.PODS, layout.SERVICES):
-        run(*inside, "ip", "route", "replace", network, "via", node)
+        execute(*inside, "ip", "route", "replace", network, "via", node)
     rule = ("PREROUTING", "--destination", layout.ADDRESS, "--protocol", "tcp", "--dport", NODE_PORTS)
-    run(*inside, "iptables", "--table", "nat", "--append", *rule, "--jump", "DNAT", "--to-destination", node)
+    execute(*inside, "iptables", "--table", "nat", "--append", *rule, "--jump", "DNAT", "--to-destination", node)
 
 
 def _runtime() -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The warning that the samples of JTLs lie apart in time, as of runs on different days: rates over all mean little."""
+"""The warning that JTLs were recorded at different times, such as on different days: rates over all mean little."""
 
 import polars as pl
 
@@ -8,7 +8,6 @@ from framestorm.report.document import utc
 
 # How long nothing was in progress, at least: in one pause, and of the whole time.
 PAUSE_MS, SHARE = 10 * 60_000.0, 0.5
-DAY_MS = 86_400_000.0
 
 
 def between_parts(summary: Summary, samples: pl.LazyFrame) -> list[str]:
@@ -28,11 +27,7 @@ def between_parts(summary: Summary, samples: pl.LazyFrame) -> list[str]:
     since, until, length = long.row(0)
     more = f", and in {plural(long.height - 1, 'shorter pause')}" if long.height > 1 else ""
     return [
-        f"Nothing was sent for {_length(length)}, from {utc(since)} to {utc(until)}{more}, so throughput and other "
+        f"Nothing was sent for {duration(length)}, from {utc(since)} to {utc(until)}{more}, so throughput and other "
         "rates, which are over the whole time, mean little. This is not one load, but several at different times: make "
         "a report of each, and compare them by ./run.sh compare."
     ]
-
-
-def _length(ms: float) -> str:
-    return plural(round(ms / DAY_MS), "day") if ms >= 2 * DAY_MS else duration(ms)

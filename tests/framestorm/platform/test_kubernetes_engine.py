@@ -18,10 +18,10 @@ def test_a_link_that_goes_by_itself_is_no_failure(
     owners = [str(engine.HOME), str(engine.HOME) if is_left else None]
     monkeypatch.setattr(engine, "_owner", lambda: owners.pop(0))
 
-    def run(*_: str) -> str:
+    def execute(*_: str) -> str:
         raise FramestormError("Cannot find device")
 
-    monkeypatch.setattr(engine, "run", run)
+    monkeypatch.setattr(engine, "execute", execute)
     if is_left:
         with pytest.raises(FramestormError, match="Cannot find device"):
             engine.stop()

@@ -82,7 +82,9 @@ def test_wilson(ok: int, n: int, expected: tuple[float, float] | None) -> None:
 @pytest.mark.parametrize(
     ("ms", "text"),
     [(0, "0 ms"), (0.0123, "0.0123 ms"), (9.996, "10.0 ms"), (12, "12 ms"), (12.34, "12.3 ms"), (999.4, "999 ms"),
-     (999.6, "1.00 s"), (25_001, "25.0 s"), (119_400, "119 s"), (119_600, "2 min 00 s"), (3_599_700, "1 h 00 min")],
+     (999.6, "1.00 s"), (25_001, "25.0 s"), (119_400, "119 s"), (119_600, "2 min 00 s"), (3_599_700, "1 h 00 min"),
+     (172_799_000, "47 h 59 min"),
+     (172_800_000, "2 days"), (1e10, "116 days")],
 )  # fmt: skip
 def test_duration(ms: float, text: str) -> None:
     assert units.duration(ms).replace(units.NBSP, " ") == text
