@@ -222,8 +222,8 @@ def due_times(load: KitLoad, folder: Path) -> list[list[float]]:
 
 def test_a_trace_is_replayed_at_its_times(tmp_path: Path) -> None:
     times_s = [0.0, 0.5, 0.5, 0.5, 0.502, 3.0, 10.25, 3000.0, 3000.5]
-    points = trace.read(Path("trace.csv"), "\n".join(map(str, times_s)), 1.0)
-    whole, *parts = due_times(KitLoad("arrivals", points, is_trace=True), tmp_path)
+    arrivals = trace.read(Path("trace.csv"), "\n".join(map(str, times_s)), 1.0)
+    whole, *parts = due_times(KitLoad("arrivals", arrivals.points, is_trace=True), tmp_path)
     # Within the millisecond that JMeter's times are cut off to.
     assert whole == pytest.approx(times_s, abs=0.0011)
     assert [len(part) for part in parts] == [3, 3, 3]

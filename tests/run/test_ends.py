@@ -121,7 +121,7 @@ def test_users_that_are_killed_fail_and_all_do_with_the_client_server(run_sh: Ru
     server.kill()
     done = running.ended(4)
     assert run_sh.left_running() == []
-    assert not any(each.is_running() for each in users)
+    assert wait_until(lambda: not any(each.is_running() for each in users), 20)
     causes = done.count("label", "responseMessage")
     assert causes["user", "exit-137"] == 2 and causes["user", "client-server-ended"] >= 2
     assert "client server ended" in " ".join(done.json("summary.json")["missing"])
