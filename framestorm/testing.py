@@ -14,6 +14,7 @@ from framestorm.errors import UsageError
 from framestorm.parser import Parser
 from framestorm.platform.kubernetes import engine, kind
 from framestorm.platform.kubernetes import parts as kubernetes
+from framestorm.platform.kubernetes.layout import SOURCE as KUBERNETES
 from framestorm.platform.openfaas import docker, parts
 from framestorm.platform.openfaas.layout import FUNCTIONS, SOURCE
 from framestorm.setup import golang, packages
@@ -29,7 +30,7 @@ TEST_PACKAGES = (
 
 # Modules in Go with tests of their own.
 GO_MODULES = [SOURCE / "provider", SOURCE / "parts" / "faas-cli", FUNCTIONS]
-GO_MODULES += [FUNCTIONS / "kubernetes" / name for name in ("serving", "registry")]
+GO_MODULES += [KUBERNETES, KUBERNETES / "registry"]
 # And one whose sources a test reads.
 GO_SOURCES = [*GO_MODULES, FUNCTIONS / "kind"]
 
@@ -37,7 +38,7 @@ BIN = paths.TEST_PYTHON.parent
 
 # Three workers on two cores: the tests of the lab and of OpenFaaS have one worker each, which mostly waits for hosts
 # and JVMs. tests/conftest.py says which tests stay together.
-EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40")
+EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40", "-m", "not long")
 
 
 def main(words: Sequence[str]) -> int:

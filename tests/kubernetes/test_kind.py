@@ -208,6 +208,7 @@ class TestPlatformsOfAStudy:
         assert requests.post(platform.url, headers=platform.headers(), timeout=WITHIN_S).text == "ok"
         assert platform.settings_as_text()["memory_limit"] == "64Mi"
 
+    @pytest.mark.long
     def test_an_autoscaler_adds_replicas_under_load(self, made: Cluster, platforms: Platforms, run_sh: RunSh) -> None:
         scaled = {"autoscaler": "hpa", "target": 50, "max_scale": 2, "cpu_request": "50m"}
         settings = {"kind": "kubernetes", "function": "noop", "image": NOOP, **scaled}
@@ -264,6 +265,7 @@ def readers(made: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     return {"staging": layout.CONTEXT, "cluster.yml": str(stack), "my-study": str(study), **host}
 
 
+@pytest.mark.long
 def test_the_page_s_commands_for_a_cluster(run_sh: RunSh, readers: dict[str, str], tmp_path: Path) -> None:
     done = {}
     with docker.engine():
@@ -306,6 +308,7 @@ def kit(made: Cluster) -> str:
 
 
 @pytest.mark.usefixtures("noop")
+@pytest.mark.long
 def test_the_page_s_commands_for_pods(run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(layout.KUBECONFIG))
     *_, block = blocks("containers.md", "console")
@@ -342,6 +345,7 @@ def test_the_load_comes_from_pods(made: Cluster, run_sh: RunSh, kit: str, monkey
 
 
 @pytest.mark.usefixtures("noop")
+@pytest.mark.long
 def test_a_pod_that_is_killed_is_a_slave_that_is_lost(
     made: Cluster, run_sh: RunSh, kit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,10 @@ import yaml
 from framestorm.platform.openfaas import metrics, parts
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 from framestorm.setup import golang
-from framestorm.testing import GO_MODULES
+from framestorm.testing import GO_MODULES, KUBERNETES
 
+# The other programs of the module call others' main functions, whose dependencies are thousands of packages.
+OWN_OF_KUBERNETES = ("./ingress", "./provider")
 GRAFANA = FUNCTIONS.parent / "dashboards" / "grafana-openfaas.json"
 
 # The original study's cluster, as far as it can be checked where no container registry is reached.
@@ -44,8 +46,9 @@ def call(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("module", GO_MODULES, ids=lambda module: module.name)
 def test_go_module(go, module):
     assert call(go.parent / "gofmt", "-l", ".", cwd=module).stdout == ""
+    packages = OWN_OF_KUBERNETES if module == KUBERNETES else ("./...",)
     # By `go vet` and `go test`, all dependencies would be read twice.
-    tested = call(go, "test", "-vet=all", "./...", cwd=module)
+    tested = call(go, "test", "-vet=all", *packages, cwd=module)
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 

@@ -40,6 +40,7 @@ def one_at_a_time() -> Iterator[str]:
 RATE = ("-t", "jmx/request-rate.jmx", "-Jramp_s=0", "-Jmethod=GET")
 
 
+@pytest.mark.long
 def test_a_known_capacity_is_found(run_sh: RunSh, one_at_a_time: str) -> None:
     words = ("find", "--over", "rate_per_s=8.1..11.9", "--probe-s", "5", "--drain-s", "0.2", "--at-least", "8.2")
     done = run_sh(*words, *RATE, f"-Jurl={one_at_a_time}", "-Jhold_s=5", out="found")

@@ -75,6 +75,7 @@ def test_from_start_to_page(run_sh: RunSh, write: Callable[..., str]) -> None:
     assert runs_of(done) == runs
 
 
+@pytest.mark.long
 def test_stopped_killed_and_gone_on_with(run_sh: RunSh, write: Callable[..., str]) -> None:
     study = write()
     # Long enough to be stopped in the middle.

@@ -104,6 +104,7 @@ def test_five_users_on_two_slaves_are_three_and_two(
         assert deployed.ssh(host, "sudo ls /var/lib/framestorm/runs; pgrep -f 'client[.]py|agent'", check=False) == ""
 
 
+@pytest.mark.long
 def test_a_video_of_100_mb_arrives_over_a_slow_network(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:
     video = grey_video(tmp_path / "grey.mp4")
     with video.open("ab") as file:  # an MP4 box without meaning
@@ -162,6 +163,7 @@ def test_users_in_words_are_shared(run_sh: RunSh, deployed: Lab) -> None:
     assert len(times) == 3 and len(of_slave1) == 2 and max(of_slave1) - min(of_slave1) > 1000
 
 
+@pytest.mark.long
 def test_a_study_over_slaves(run_sh: RunSh, deployed: Lab, tmp_path: Path) -> None:
     done = run_sh("study", write_study(tmp_path), "-R", "slaves", "--repetitions", "1", status=COMPLETE)
     rows = {row["users"]: row for row in done.rows("results.csv")}

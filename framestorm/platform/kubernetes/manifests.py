@@ -33,9 +33,9 @@ CERTIFICATE_DAYS = 3650
 
 def knative() -> Iterator[Object]:
     """Return Knative Serving, with the kit's ingress."""
-    serving = golang.folder(parts.SERVING, "knative.dev/serving") / "config"
-    networking = golang.folder(parts.SERVING, "knative.dev/networking") / "config"
-    caching = golang.folder(parts.SERVING, "knative.dev/caching") / "config"
+    serving = golang.folder(SOURCE, "knative.dev/serving") / "config"
+    networking = golang.folder(SOURCE, "knative.dev/networking") / "config"
+    caching = golang.folder(SOURCE, "knative.dev/caching") / "config"
     core = serving / "core"
     files = [core / "100-namespace.yaml", *_all(core / "200-roles"), core / "200-serviceaccount.yaml"]
     files += [*_all(core / "300-resources"), caching / "image.yaml"]
@@ -66,7 +66,7 @@ def knative() -> Iterator[Object]:
 
 def kserve() -> Iterator[Object]:
     """Return KServe, which deploys without Knative unless an object says otherwise; with a certificate of its own."""
-    source = golang.folder(parts.SERVING, "github.com/kserve/kserve") / "install/v0.14.0/kserve.yaml"
+    source = golang.folder(SOURCE, "github.com/kserve/kserve") / "install/v0.14.0/kserve.yaml"
     certificate, key = _certificate(KSERVE_WEBHOOK)
     for item in _objects([source]):
         kind, name = item["kind"], item["metadata"]["name"]
@@ -154,7 +154,7 @@ def _make(piece: Piece) -> None:
 PIECE = Piece(
     "kubernetes-manifests",
     "configuration of what runs functions in a cluster",
-    (Path(__file__), *sorted(OWN.glob("*.yaml")), REGISTRY, parts.SERVING / "go.mod", parts.METRICS / "go.mod"),
+    (Path(__file__), *sorted(OWN.glob("*.yaml")), REGISTRY, SOURCE / "go.mod", parts.METRICS / "go.mod"),
     MANIFESTS / "complete",
     _make,
     (golang.PIECE,),

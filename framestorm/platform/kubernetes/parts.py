@@ -1,5 +1,7 @@
 """The programs of a cluster that are built from their sources: Kubernetes with its store, and what runs functions."""
 
+from pathlib import Path
+
 from framestorm.platform.kubernetes.layout import BIN, KUBE, SOURCE
 from framestorm.platform.openfaas import parts as openfaas
 from framestorm.platform.openfaas.layout import SOURCE as OPENFAAS
@@ -20,41 +22,35 @@ PROGRAMS = golang.program(
     "kubernetes",
     f"Kubernetes {VERSION} (minutes)",
     KUBE,
-    SOURCE / "kube",
-    ".",
+    SOURCE,
+    "./kube",
     after=openfaas.GO_PIECES[-1],
     sources=(SOURCE / "kube",),
     link=" ".join(f"-X {name}={value}" for name, value in _NAMES.items()),
 )
-KNATIVE = ("activator", "autoscaler", "autoscaler-hpa", "controller", "queue", "webhook")
-SERVING = SOURCE / "serving"
+# With libraries of a later Kubernetes than the rest.
 METRICS = SOURCE / "metrics"
+KNATIVE = ("activator", "autoscaler", "autoscaler-hpa", "controller", "queue", "webhook")
 
 
 def _cluster_pieces() -> tuple[Piece, ...]:
     """Return what runs in a cluster or makes one, each made after the one before it."""
-    pieces = [PROGRAMS, openfaas.KIND]
+    pieces = [openfaas.KIND, PROGRAMS]
 
-    def add(name: str, title: str, module: str, package: str, *sources: str) -> None:
-        output, folder = BIN / name, SOURCE / module
-        folders = tuple(folder / each for each in sources)
+    def add(name: str, title: str, package: str, module: Path = SOURCE) -> None:
+        folders = (module / package,) if package.startswith(".") else ()
         piece = f"{name}-of-pods"  # the local OpenFaaS has a provider too
-        pieces.append(golang.program(piece, title, output, folder, package, after=pieces[-1], sources=folders))
+        pieces.append(golang.program(piece, title, BIN / name, module, package, after=pieces[-1], sources=folders))
 
-    add("coredns", "CoreDNS", "coredns", ".", ".")
+    add("coredns", "CoreDNS", "./coredns")
     for program in KNATIVE:
-        add(f"knative-{program}", f"Knative Serving: {program}", "serving", f"knative.dev/serving/cmd/{program}")
-    add("kserve-manager", "KServe", "serving", "github.com/kserve/kserve/cmd/manager")
-    add("knative-ingress", "ingress of Knative", "serving", "./ingress", "ingress")
-    add("openfaas-provider", "OpenFaaS's provider for Kubernetes", "serving", "./provider", "provider")
-    add("metrics-server", "metrics-server", "metrics", "tool")
-    add("registry", "registry of images", "registry", ".", ".")
-    gateway = OPENFAAS / "parts" / "gateway"
-    pieces.append(
-        golang.program(
-            "gateway-of-pods", "OpenFaaS: gateway of a cluster", BIN / "gateway", gateway, "tool", after=pieces[-1]
-        )
-    )
+        add(f"knative-{program}", f"Knative Serving: {program}", f"knative.dev/serving/cmd/{program}")
+    add("kserve-manager", "KServe", "github.com/kserve/kserve/cmd/manager")
+    add("knative-ingress", "ingress of Knative", "./ingress")
+    add("openfaas-provider", "OpenFaaS's provider for Kubernetes", "./provider")
+    add("metrics-server", "metrics-server", "tool", METRICS)
+    add("registry", "registry of images", ".", SOURCE / "registry")
+    add("gateway", "OpenFaaS: gateway of a cluster", "tool", OPENFAAS / "parts" / "gateway")
     return tuple(pieces)
 
 
