@@ -27,7 +27,8 @@ KIND = OPENFAAS_BIN / "kind"
 FUNCTIONS_AND_TOOLS = openfaas.programs(*openfaas.GO_FUNCTIONS, "faas-cli", "stack-check")
 PIECES = (*parts.CLUSTER_PIECES, *FUNCTIONS_AND_TOOLS, node.ROOT_PIECE, manifests.PIECE)
 PUBLISHED = HOME / "published"  # that cluster was asked for
-READY_WITHIN_S = 180.0
+# A minute or two on an idle machine of two cores.
+READY_WITHIN_S = 600.0
 POLL_S = 1.0
 CONTROL_PLANE = f"{NAME}-control-plane"
 _LABEL = "io.x-k8s.kind.cluster"
@@ -187,7 +188,7 @@ def _install(cluster: Cluster) -> None:
     apply(lambda kind: kind not in (*_DEFINES, *_RUN))
     # A controller that starts before services have addresses ends, and starts again only after a pause; CoreDNS waits
     # for half a minute.
-    if not wait_until(lambda: _has_services(cluster), READY_WITHIN_S, POLL_S):
+    if not _wait_until(lambda: _has_services(cluster)):
         raise FramestormError(f"kube-proxy is not ready after {READY_WITHIN_S:.0f} s")
     _scale_dns(cluster, 1)
     apply(_RUN.__contains__)
@@ -206,7 +207,7 @@ def _has_services(cluster: Cluster) -> bool:
 
 def _wait(cluster: Cluster) -> None:
     """Wait until every part that a platform needs is ready: first all Deployments, which one cheap call reads."""
-    wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))), READY_WITHIN_S, POLL_S)
+    _wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))))
     for platform in needs.NEEDS:
         _wait_for(cluster, platform)
 
@@ -218,10 +219,22 @@ def _wait_for(cluster: Cluster, platform: str) -> None:
         missing[:] = [check for check in needs.checks(cluster, platform) if not check.is_there]
         return not missing
 
-    if not wait_until(is_complete, READY_WITHIN_S, POLL_S):
+    if not _wait_until(is_complete):
         pods = f"kubectl --kubeconfig {paths.shown(KUBECONFIG)} get pods --all-namespaces"
-        why = f"{missing[0].what}: {missing[0].words}"
+        why = f"{missing[0].what}: {missing[0].words}" if missing else "its API server does not answer"
         raise FramestormError(f"the cluster is not ready after {READY_WITHIN_S:.0f} s: {why}; see `{pods}`")
+
+
+def _wait_until(condition: Callable[[], bool]) -> bool:
+    """Wait for a condition of a cluster that starts; an API server that is too busy to answer is asked again."""
+
+    def holds() -> bool:
+        try:
+            return condition()
+        except ClusterError:
+            return False
+
+    return wait_until(holds, READY_WITHIN_S, POLL_S)
 
 
 def _end() -> None:
