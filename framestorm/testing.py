@@ -104,7 +104,7 @@ def _set_up() -> None:
         [*TEST_PACKAGES, *lab_base.TOOLS, *parts.needed_packages(), *docker.needed_packages(), *engine.PACKAGES]
     )
     # What takes longest begins first.
-    pieces = [setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR, setup.CHAT_VENV]
+    pieces = [kubernetes.PROGRAMS, setup.TEST_VENV, *parts.PIECES, *setup.FOR_A_RUN, *setup.FACE_BLUR, setup.CHAT_VENV]
     pieces += [setup.FOR_WINDOWS, setup.TEST_JARS, setup.KSERVE_VENV, *kubernetes.CLUSTER_PIECES]
     pieces += [setup.ANSIBLE_VENV, setup.ANSIBLE_TEST_VENV, *sbom.PIECES, golang.sources(GO_SOURCES)]
     if os.geteuid() != 0:

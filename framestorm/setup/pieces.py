@@ -28,8 +28,8 @@ STAMPS = paths.LOCAL / "stamps"
 JVMS = Path("/usr/lib/jvm")
 # As in run.sh. An index that does not answer is given up after a minute, not after minutes.
 PIP_OPTIONS = ("--disable-pip-version-check", "--retries", "2", "--timeout", "15", "--no-deps", "--require-hashes")
-# One piece downloads while another is unpacked and a third is compiled.
-AT_ONCE = 3
+# Some download or are unpacked while others are compiled.
+AT_ONCE = 4
 
 
 @dataclass(frozen=True)

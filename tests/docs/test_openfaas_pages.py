@@ -52,6 +52,7 @@ def test_openfaas(run_sh: RunSh, tmp_path: Path) -> None:
             assert "noop: 3 of 3 replicas ready" in output
 
 
+@pytest.mark.long
 def test_how_many_replicas_a_load_needs(run_sh: RunSh) -> None:
     """A replica takes one request at a time, and two users send 0.2 s ones: more often than not, both are under way."""
     (command,) = (each for each in shown("finding-a-rate.md") if "--over target." in each)
@@ -77,6 +78,7 @@ def test_any_function(run_sh: RunSh, noop: None, tmp_path: Path, monkeypatch: py
         )
 
 
+@pytest.mark.long
 def test_a_study_resumed_and_compared(run_sh: RunSh) -> None:
     before = set(paths.DASHBOARDS.glob("threads-by-sleep-2*"))
     least = ("--only", "users=1", "--only", "sleep_s=0", "--repetitions", "1", "-Jframes=5")

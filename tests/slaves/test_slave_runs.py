@@ -119,6 +119,7 @@ def test_a_video_of_100_mb_arrives_over_a_slow_network(run_sh: RunSh, deployed: 
     assert done.count("label", "Hostname")["frame", "slave2"] == 2
 
 
+@pytest.mark.long
 def test_a_slave_on_a_slow_and_lossy_network(run_sh: RunSh, deployed: Lab) -> None:
     slave = LabHost("slave2")
     faults.slow_down(slave, "10mbit")
