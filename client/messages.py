@@ -7,8 +7,8 @@ numbers of its fields alone, from which the classes are made at import: no compi
 import re
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 __all__ = ["METHODS", "DecodeError", "InferRequest", "InferResponse", "MetadataRequest", "MetadataResponse"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import grpc  # type: ignore[import-untyped]
+import grpc
 
 import messages
 from headers import given, server_name
