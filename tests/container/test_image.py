@@ -141,6 +141,7 @@ def test_frames_are_sent_by_two_slaves(
         assert "/opt" not in docker.ENGINE.run("diff", container)
 
 
+@pytest.mark.long
 def test_a_slave_that_is_killed_is_named(
     conduct: Callable[..., str], slaves: dict[str, str], function: StandIn, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_stopped_killed_and_gone_on_with(run_sh: RunSh, write: Callable[..., str
     assert {record["properties"]["sleep_s"] for record in records} == {"2"}
 
 
+@pytest.mark.long
 def test_points_that_fail_stay_with_their_cause(run_sh: RunSh, write: Callable[..., str]) -> None:
     study = write(FAILING)
     done = run_sh("study", study, "--repetitions", "1", "--only", "users=2", status=4)

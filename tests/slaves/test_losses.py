@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -33,16 +34,25 @@ def assert_idle(lab: Lab, *hosts: str) -> None:
         assert wait_until(lambda host=host: not lab.ssh(host, of_a_run, check=False), 40), f"{host} is not idle"
 
 
+def a_loss(
+    name: str,
+    break_it: Callable[[], object],
+    reason: str,
+    mend_it: Callable[[], object] = object,
+    is_long: bool = False,
+) -> Any:
+    return pytest.param(break_it, mend_it, reason, id=name, marks=(pytest.mark.long,) if is_long else ())
+
+
 @pytest.mark.parametrize(
     ("break_it", "mend_it", "reason"),
     [
-        (lambda: faults.freeze(SLAVE2, SERVER), lambda: faults.thaw(SLAVE2, SERVER), "frozen"),
-        (lambda: faults.cut(SLAVE2), lambda: faults.reconnect(SLAVE2), "no sign of life"),
-        (lambda: faults.reboot(SLAVE2), lambda: None, "slave2 was lost"),
-        (lambda: signal_agent(SLAVE2, signal.SIGKILL), lambda: None, "slave2 was lost"),
-        (lambda: signal_agent(SLAVE2, signal.SIGSTOP), lambda: None, "no sign of life"),
+        a_loss("frozen", lambda: faults.freeze(SLAVE2, SERVER), "frozen", lambda: faults.thaw(SLAVE2, SERVER)),
+        a_loss("cut off", lambda: faults.cut(SLAVE2), "no sign of life", lambda: faults.reconnect(SLAVE2)),
+        a_loss("rebooted", lambda: faults.reboot(SLAVE2), "slave2 was lost", is_long=True),
+        a_loss("agent killed", lambda: signal_agent(SLAVE2, signal.SIGKILL), "slave2 was lost"),
+        a_loss("agent stopped", lambda: signal_agent(SLAVE2, signal.SIGSTOP), "no sign of life", is_long=True),
     ],
-    ids=["frozen", "cut off", "rebooted", "agent killed", "agent stopped"],
 )
 def test_a_lost_slave_is_named_and_the_rest_kept(
     run_sh: RunSh, deployed: Lab, break_it: Callable[[], object], mend_it: Callable[[], object], reason: str
