@@ -45,8 +45,8 @@ def main(words: Sequence[str]) -> int:
     """Set up what the tests need, then check and test everything as CI does."""
     parser = Parser(
         prog="./run.sh test", description=main.__doc__, usage="%(prog)s [-h] [PYTEST-OPTION ...] [TEST ...]",
-        epilog="Words that follow go to pytest, which then runs alone, without the static checks. `-m long` runs the tests "
-        "that take minutes each, which are left out otherwise.",
+        epilog="Words that follow go to pytest, which then runs alone, without the static checks. `-m long` runs the "
+        "tests that take minutes each, which are left out otherwise.",
     )  # fmt: skip
     if list(words) in (["-h"], ["--help"]):
         parser.print_help()
