@@ -42,11 +42,11 @@ EVERYTHING = ("--numprocesses=3", "--no-loadscope-reorder", "--durations=40", "-
 
 
 def main(words: Sequence[str]) -> int:
-    """Set up what the tests need, then check and test everything as CI does."""
+    """Set up what the tests need, then check and test the kit as CI does."""
     parser = Parser(
         prog="./run.sh test", description=main.__doc__, usage="%(prog)s [-h] [PYTEST-OPTION ...] [TEST ...]",
         epilog="Words that follow go to pytest, which then runs alone, without the static checks. `-m long` runs the "
-        "tests that take minutes each, which are left out otherwise.",
+        "tests of minutes each, which CI leaves out.",
     )  # fmt: skip
     if list(words) in (["-h"], ["--help"]):
         parser.print_help()

@@ -45,5 +45,5 @@ VERBS = {
     "slave": Verb("framestorm.hosts.container", "Run a slave in a container."),
     "selftest": Verb("framestorm.selftest", "Compare what the kit reports with what a recording server received."),
     "sbom": Verb("framestorm.sbom", "List the software that the kit includes, as CycloneDX files."),
-    "test": Verb("framestorm.testing", "Set up what the tests need, then check and test everything as CI does."),
+    "test": Verb("framestorm.testing", "Set up what the tests need, then check and test the kit as CI does."),
 }

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from framestorm.platform.kubernetes.layout import SOURCE as KUBERNETES
 from framestorm.platform.openfaas import metrics, parts
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, NAMESPACE, SOURCE, STACK, UPSTREAM_TIMEOUT_S
 from framestorm.setup import golang
-from framestorm.testing import GO_MODULES, KUBERNETES
+from framestorm.testing import GO_MODULES
 
 # The other programs of the module call others' main functions, whose dependencies are thousands of packages.
 OWN_OF_KUBERNETES = ("./ingress", "./provider")

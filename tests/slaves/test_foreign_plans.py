@@ -13,13 +13,16 @@ from tests.runs import RunSh
 from tests.stand_in import serving
 
 # One of each kind: a login from a file with transactions, other files, a plug-in's thread group, a template of JMeter.
-LONG = ("modules", "ultimate", "simple-http-request-test-plan")
-OVER_SLAVES = {"login": (), **dict.fromkeys(LONG, (pytest.mark.long,))}
+OVER_SLAVES = ("login", "modules", "ultimate", "simple-http-request-test-plan")
 
 
 @pytest.mark.parametrize(
     "foreign",
-    [pytest.param(each, id=each.name, marks=OVER_SLAVES[each.name]) for each in FOREIGN if each.name in OVER_SLAVES],
+    [
+        pytest.param(each, id=each.name, marks=() if each.name == "login" else pytest.mark.long)
+        for each in FOREIGN
+        if each.name in OVER_SLAVES
+    ],
 )
 def test_every_label_has_the_figures_of_the_file(
     foreign: Foreign, run_sh: RunSh, deployed: Lab, tmp_path: Path

@@ -25,7 +25,7 @@ PROGRAMS = golang.program(
     SOURCE,
     "./kube",
     # The first program of OpenFaaS, with which the standard library is compiled: what takes longest begins early.
-    after=openfaas.GO_PIECES[1],
+    after=openfaas.programs("gateway")[0],
     sources=(SOURCE / "kube",),
     link=" ".join(f"-X {name}={value}" for name, value in _NAMES.items()),
 )
