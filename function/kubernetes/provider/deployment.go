@@ -24,6 +24,8 @@ const (
 	defaultReady  = "/_/health"
 	deployedAs    = "framestorm.function" // what the caller asked for, to be told again
 	probesEveryS  = 1
+	// Under load a pod answers late, and is not dead: one that is refuses at once.
+	probeTimeoutS = 5
 	minimumOfPods = 1
 )
 
@@ -53,11 +55,14 @@ func newDeployment(d types.FunctionDeployment) (*appsv1.Deployment, error) {
 		path = defaultReady
 	}
 	labels := map[string]string{nameLabel: d.Service}
-	get := &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(watchdogPort)}
+	ready := &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(watchdogPort)}},
+		PeriodSeconds: probesEveryS, TimeoutSeconds: probeTimeoutS,
+	}
 	container := corev1.Container{
 		Name: d.Service, Image: d.Image, Env: environment(d), Resources: resources,
 		Ports:           []corev1.ContainerPort{{ContainerPort: watchdogPort}},
-		ReadinessProbe:  &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: get}, PeriodSeconds: probesEveryS},
+		ReadinessProbe:  ready,
 		SecurityContext: &corev1.SecurityContext{ReadOnlyRootFilesystem: &d.ReadOnlyRootFilesystem},
 	}
 	return &appsv1.Deployment{

@@ -79,7 +79,7 @@ func TestAFunctionIsADeploymentThatIsToldAsItWasGiven(t *testing.T) {
 	if *made.Spec.Replicas != 2 || container.Resources.Limits.Cpu().MilliValue() != 500 || len(container.Env) != 2 {
 		t.Errorf("%+v", made.Spec)
 	}
-	if container.ReadinessProbe.HTTPGet.Path != "/_/health" {
+	if container.ReadinessProbe.HTTPGet.Path != "/_/health" || container.ReadinessProbe.TimeoutSeconds < 5 {
 		t.Error(container.ReadinessProbe)
 	}
 	var status types.FunctionStatus
