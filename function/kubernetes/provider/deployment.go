@@ -18,12 +18,12 @@ import (
 const (
 	watchdogPort = 8080
 	// Labels and annotations of OpenFaaS.
-	nameLabel     = "faas_function"
-	minLabel      = "com.openfaas.scale.min"
-	readyPath     = "com.openfaas.ready.http.path"
-	defaultReady  = "/_/health"
-	deployedAs    = "framestorm.function" // what the caller asked for, to be told again
-	probesEveryS  = 1
+	nameLabel    = "faas_function"
+	minLabel     = "com.openfaas.scale.min"
+	readyPath    = "com.openfaas.ready.http.path"
+	defaultReady = "/_/health"
+	deployedAs   = "framestorm.function" // what the caller asked for, to be told again
+	probesEveryS = 1
 	// Under load a pod answers late, and is not dead: one that is refuses at once.
 	probeTimeoutS = 5
 	minimumOfPods = 1
