@@ -325,7 +325,7 @@ class _Loop:
         # Near the limit, queues fill and empty slowly.
         length_s = self._lengths.at(load, REFINED if self._search().is_refining else 1.0)
         options = _probe_options(self._run, self._record.over, load, length_s, run_dir)
-        name = f"{self._folder.name} {run_dir.name} {page.amount(load, self._record.over)}"
+        name = f"{self._folder.name} {run_dir.name} {self._record.over.amount(load)}"
         # If all probes had the same random arrivals, their interval could not show what chance does.
         given = drawn(plans.read(options.what.plan), options.what.given, number)
         options = replace(options, what=replace(options.what, given=given), output=replace(options.output, name=name))
@@ -344,7 +344,8 @@ class _Loop:
         if state.state == "decided":
             return decided_of(run_dir, load, length_s)
         if state.state != "complete":
-            raise FramestormError(f"the probe at {load:g} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
+            at = self._record.over.at(load)
+            raise FramestormError(f"the probe {at} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
         return (rung_of if self._record.is_ladder else probe_of)(run_dir, load, length_s)
 
 

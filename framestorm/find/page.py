@@ -18,31 +18,13 @@ GOOD = "var(--good)"
 MAX_TICKS = 16  # of whole numbers, each with its own
 
 
-def amount(load: float, over: LoadRange) -> str:
-    """Return a load with its unit."""
-    number = f"{load:.0f}" if load == round(load) else f"{load:g}"
-    if over.name.endswith("_per_s"):
-        return f"{number}/s"
-    if over.name == "users":
-        return units.plural(round(load), "user")
-    if over.name == f"{OF_TARGET}replicas":
-        return units.plural(round(load), "replica")
-    if over.is_of_target:
-        return f"{over.name.removeprefix(OF_TARGET)}={number}"
-    return f"{over.name}={number}"
-
-
-def _at(load: float, over: LoadRange) -> str:
-    return f"{'at' if over.name.endswith('_per_s') else 'with'} {amount(load, over)}"
-
-
 def probe_line(number: int, probe: Probe, over: LoadRange) -> str:
     """Return one probe as a line of a terminal."""
     if not probe.outcomes:
-        return f"[{number}] {amount(probe.load, over)}: {_rate_of(probe)}"
+        return f"[{number}] {over.amount(probe.load)}: {_rate_of(probe)}"
     result = "passed" if probe.passed else "generator" if probe.generator else "failed"
     measured = "; ".join(f"{each.objective}: {each.measured}" for each in probe.outcomes)
-    return f"[{number}] {amount(probe.load, over)}: {result}, {probe.generator or measured}"
+    return f"[{number}] {over.amount(probe.load)}: {result}, {probe.generator or measured}"
 
 
 def _rate_of(probe: Probe) -> str:
@@ -77,31 +59,31 @@ def sentence(record: SearchRecord) -> str:
     if isinstance(answer, Smallest):
         return _sentence_of_smallest(answer, over)
     if answer.highest is None and answer.why:
-        return f"No answer: already {_at(over.low, over)}, {answer.why}. Use another machine for the load."
+        return f"No answer: already {over.at(over.low)}, {answer.why}. Use another machine for the load."
     if answer.highest is None:
         advice = "Begin the range at a lower load."
         if over.is_whole and over.low == 1:
             advice = "No load is lower: see why in its probes, or give another objective."
-        return f"Below the range: {_at(over.low, over)} it misses '{answer.binding}' already. {advice}"
-    highest = amount(answer.highest, over)
+        return f"Below the range: {over.at(over.low)} it misses '{answer.binding}' already. {advice}"
+    highest = over.amount(answer.highest)
     if answer.capacity is not None:
         text = _sentence_of_ladder(answer, answer.capacity, over)
     elif answer.word == "at_least":
         text = f"At least {highest}: {answer.why}."
     else:
-        first_fail = _at(answer.first_fail or 0, over)
-        clear = [f"{_at(answer.low, over)} it surely passes"] if answer.low is not None else []
-        clear += [f"{_at(answer.high, over)} it surely fails"] if answer.high is not None else []
+        first_fail = over.at(answer.first_fail or 0)
+        clear = [f"{over.at(answer.low)} it surely passes"] if answer.low is not None else []
+        clear += [f"{over.at(answer.high)} it surely fails"] if answer.high is not None else []
         between = ""
         if answer.interval is not None:
-            low, high = (amount(end, over) for end in answer.interval)
+            low, high = (over.amount(end) for end in answer.interval)
             between = f" (95 % confidence interval {low} to {high})"
         text = f"It carries {highest}{between}; {first_fail} it misses '{answer.binding}'"
         text += f" ({', '.join(clear)})." if clear else "."
         if answer.is_cliff is not None:
             text += _change_there(answer.binding, is_cliff=answer.is_cliff)
     if record.at_least is not None and not is_shown(record):
-        text += f" It is not shown that it carries {amount(record.at_least, over)}."
+        text += f" It is not shown that it carries {over.amount(record.at_least)}."
     return text
 
 
@@ -111,9 +93,9 @@ def _sentence_without_answer(record: SearchRecord) -> str:
     passed = [] if over.is_of_target else [each for each in record.probes if each.passed]
     if passed and record.is_ladder:
         most = max(passed, key=lambda each: each.answered_per_s or 0.0)
-        best = f" The highest rate so far is {units.rate(most.answered_per_s or 0.0)}, with {amount(most.load, over)}."
+        best = f" The highest rate so far is {units.rate(most.answered_per_s or 0.0)}, with {over.amount(most.load)}."
     elif passed:
-        best = f" The highest that passed so far is {amount(max(each.load for each in passed), over)}."
+        best = f" The highest that passed so far is {over.amount(max(each.load for each in passed))}."
     if record.state == "failed":
         return (
             f"The search failed: {record.reason}.{best} Its probes are kept: --resume goes on with the same options "
@@ -143,22 +125,22 @@ def _sentence_of_smallest(answer: Smallest, over: LoadRange) -> str:
         return f"No answer: {answer.why}. Use another machine for the load."
     if answer.least is None:
         return (
-            f"Above the range: with {amount(over.high, over)} it still misses '{answer.binding}'. End the range higher."
+            f"Above the range: with {over.amount(over.high)} it still misses '{answer.binding}'. End the range higher."
         )
-    least = amount(answer.least, over)
+    least = over.amount(answer.least)
     if answer.last_fail is None:
         return f"It needs no more than {least}, where the range begins."
-    return f"It needs {least}; with {amount(answer.last_fail, over)} it misses '{answer.binding}'."
+    return f"It needs {least}; with {over.amount(answer.last_fail)} it misses '{answer.binding}'."
 
 
 def _sentence_of_ladder(answer: Highest, capacity: Estimate, over: LoadRange) -> str:
     rate, low, high = map(units.rate, (capacity.value, capacity.low or 0.0, capacity.high or 0.0))
     if answer.word == "at_least":
-        return f"It answers at least {rate}, with {amount(answer.highest or 0, over)}: {answer.why}."
-    reached = f"already with {amount(over.low, over)}, where the range begins"
+        return f"It answers at least {rate}, with {over.amount(answer.highest or 0)}: {answer.why}."
+    reached = f"already with {over.amount(over.low)}, where the range begins"
     if answer.highest != over.low:
         ends = "" if answer.interval is None else " ({:g} to {:g})".format(*answer.interval)
-        reached = f"from about {amount(answer.highest or 0, over)}{ends} on"
+        reached = f"from about {over.amount(answer.highest or 0)}{ends} on"
     text = f"It answers at most {rate} (95 % confidence interval {low} to {high}), {reached}: "
     if answer.falls_to is not None:
         return f"{text}with the most users that were tried, the rate falls to {units.rate(answer.falls_to)}."
@@ -180,7 +162,7 @@ def page_html(record: SearchRecord) -> str:
     return render(
         "find.html.j2",
         _charts(record),
-        filters={"amount": lambda load: amount(load, record.over)},
+        filters={"amount": record.over.amount},
         s=record,
         text=sentence(record).rstrip("."),
         look=looks[exit_status(record)],
@@ -192,7 +174,7 @@ def junit_xml(record: SearchRecord) -> str:
     """Return the verdict of a search as JUnit's XML."""
     text, answer = sentence(record), record.answer
     asked = "the range is large enough" if record.over.is_of_target else "the lowest load passes"
-    asked = asked if record.at_least is None else f"at least {amount(record.at_least, record.over)}"
+    asked = asked if record.at_least is None else f"at least {record.over.amount(record.at_least)}"
     cases = [
         Case("the search is complete", None if answer else ("failed" if record.reason else "partial", text)),
         Case(asked, None if is_shown(record) else ("failed", text), output=text),

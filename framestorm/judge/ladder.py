@@ -112,11 +112,11 @@ class Ladder:
     def _why_no_end(self) -> str:
         """Return why the highest rate may not be the capacity."""
         if self._blame:
-            return f"at {self._blame.load:g}, {self._blame.generator}"
+            return f"{self.over.at(self._blame.load)}, {self._blame.generator}"
         *before, last = (self._rungs[load] for load in sorted(self._rungs))
         if before and last < HARDLY * max(before):
-            return f"the range ends at {self.over.high:g}, too soon to see whether more users add to the rate"
-        return f"the rate still grows at {self.over.high:g}, the end of the range"
+            return f"the range ends {self.over.at(self.over.high)}, too soon to see whether more users add to the rate"
+        return f"the rate still grows {self.over.at(self.over.high)}, the end of the range"
 
     def _rounded(self, load: float) -> float:
         return float(round(load)) if self.over.is_whole else _digits(load)

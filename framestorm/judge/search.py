@@ -150,7 +150,7 @@ class Search:
             return None
         sure_pass, sure_fail = self._sure(math.inf, 0)
         if not self._fails:
-            why = f"the range ends at {self.over.high:g}"
+            why = f"the range ends {self.over.at(self.over.high)}"
             return Highest("at_least", self._passes[-1].load, sure_pass, None, None, why=why)
         fail = self._fails[0]
         binding = _binding(fail)
@@ -159,7 +159,7 @@ class Search:
             return Highest("below_range", None, None, sure_fail, fail.load, binding, why=blame)
         top = self._passes[-1]
         if blame:
-            return Highest("at_least", top.load, sure_pass, None, None, why=f"at {fail.load:g}, {blame}")
+            return Highest("at_least", top.load, sure_pass, None, None, why=f"{self.over.at(fail.load)}, {blame}")
         found = self._crossing() if self.is_refining else None
         if found is None or found.high > WIDEST * found.low:
             return Highest("found", top.load, sure_pass, sure_fail, fail.load, binding, _is_cliff(top, fail, binding))

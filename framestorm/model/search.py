@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from framestorm.model import units
 from framestorm.model.files import FORMAT
 from framestorm.stats.estimate import Estimate
 
@@ -33,6 +34,21 @@ class LoadRange:
     def is_of_target(self) -> bool:
         """Whether it is a setting of the function's platform, of which the smallest is sought that is enough."""
         return self.name.startswith(OF_TARGET)
+
+    def amount(self, load: float) -> str:
+        """Return a load with its unit."""
+        number = f"{load:.0f}" if load == round(load) else f"{load:g}"
+        if self.name.endswith("_per_s"):
+            return f"{number}/s"
+        if self.name == "users":
+            return units.plural(round(load), "user")
+        if self.name == f"{OF_TARGET}replicas":
+            return units.plural(round(load), "replica")
+        return f"{self.name.removeprefix(OF_TARGET)}={number}"
+
+    def at(self, load: float) -> str:
+        """Return `at 40/s`, or `with 4 users`."""
+        return f"{'at' if self.name.endswith('_per_s') else 'with'} {self.amount(load)}"
 
 
 @dataclass(frozen=True)

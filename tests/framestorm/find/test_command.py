@@ -99,7 +99,7 @@ def test_the_length_of_a_probe_can_be_the_load(tmp_path: Path, runs: SimulatedRu
     ("failing", "reason"),
     [
         (LOST, "vm: connection lost"),
-        (BROKEN, "the probe at 40 failed: JMeter was ended by signal 9; see "),
+        (BROKEN, "the probe at 40/s failed: JMeter was ended by signal 9; see "),
         (None, "at 40, 'p95 < 100 ms' could not be judged: there is no sample of frame"),
     ],
 )

@@ -99,13 +99,13 @@ def test_a_rate_of_the_generator_is_only_a_lower_bound() -> None:
     assert [each.load for each in probes] == [1, 2, 4, 8, 16], "while the rate grows, it is the function's"
     assert answer
     assert (answer.word, answer.highest) == ("at_least", 8)
-    assert answer.why == "at 16, it was saturated"
+    assert answer.why == "with 16 users, it was saturated"
 
 
 def test_a_range_that_ends_too_soon_does_not_let_a_flat_rate_grow() -> None:
     _, answer = searched(servers(1, 0.1), LoadRange("users", 1, 2, is_whole=True))
     assert (answer.word, answer.why) == (
-        "at_least", "the range ends at 2, too soon to see whether more users add to the rate",
+        "at_least", "the range ends with 2 users, too soon to see whether more users add to the rate",
     )  # fmt: skip
     _, answer = searched(servers(8, 0.1), LoadRange("users", 1, 2, is_whole=True))
-    assert answer.why == "the rate still grows at 2, the end of the range"
+    assert answer.why == "the rate still grows with 2 users, the end of the range"

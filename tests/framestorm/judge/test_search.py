@@ -147,7 +147,7 @@ def test_a_generator_that_was_disturbed_once_at_a_load_that_it_can_make_is_no_li
     if disturbed == 1:
         assert (answer.word, answer.highest, answer.why) == ("found", 40, "")
     else:
-        assert answer.word == "at_least" and answer.why == "at 32, it was saturated"
+        assert answer.word == "at_least" and answer.why == "with 32 users, it was saturated"
 
 
 def test_a_load_that_failed_once_by_chance_is_decided_by_the_majority() -> None:
