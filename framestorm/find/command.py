@@ -346,7 +346,7 @@ class _Loop:
         if state.state != "complete":
             at = self._record.over.at(load)
             raise FramestormError(f"the probe {at} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
-        return (rung_of if self._record.is_ladder else probe_of)(run_dir, load, length_s)
+        return (rung_of if self._record.is_ladder else probe_of)(run_dir, self._record.over, load, length_s)
 
 
 def show(folder: Path) -> int:

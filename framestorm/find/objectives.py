@@ -14,8 +14,8 @@ from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, Criterion
 from framestorm.model.judgement import Judgement
 from framestorm.model.metric import LOAD_METRICS, PERCENTILE
 from framestorm.model.plan import Plan
-from framestorm.model.search import Outcome, Probe
-from framestorm.model.summary import LabelSummary, Summary
+from framestorm.model.search import LoadRange, Outcome, Probe
+from framestorm.model.summary import LabelSummary, Summary, Times
 from framestorm.results.samples import read_samples
 from framestorm.run.options import Output
 from framestorm.run.preparation import check_criteria
@@ -72,19 +72,20 @@ def check_labels(plan: Plan, output: Output) -> None:
 
 def needed_samples(objectives: Sequence[str]) -> int:
     """Return how many samples a probe needs, so that each percentile among the objectives has samples beyond it."""
-    most = LEAST_SAMPLES
-    for text in objectives:
-        match = PERCENTILE.fullmatch(grammar.parse(text).metric)
-        if match:
-            most = max(most, math.ceil(LEAST_BEYOND / (1 - float(match[1]) / 100) - 1e-6))
-    return most
+    return max([LEAST_SAMPLES, *(_samples_with(LEAST_BEYOND, grammar.parse(text).metric) for text in objectives)])
 
 
-def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
+def _samples_with(beyond: int, metric: str) -> int:
+    """Return of how many samples so many lie beyond a percentile; 0 if a metric is none."""
+    match = PERCENTILE.fullmatch(metric)
+    return math.ceil(beyond / (1 - float(match[1]) / 100) - 1e-6) if match else 0
+
+
+def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None) -> Probe:
     """Return what a run says of each objective.
 
     Raises:
-        FramestormError: an objective could not be judged, or there was none.
+        FramestormError: an objective could not be judged, was met by too few samples, or there was none.
     """
     summary = files.read(run_dir / "summary.json", Summary)
     if not summary.criteria or (summary.has_default_criteria and all(c.metric != OVERLOAD for c in summary.criteria)):
@@ -106,10 +107,13 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     unknown = [each for each in of_labels if each.label not in labels]
     if unknown or (unjudged and not (generator or is_by_answers)):
         first = (unknown or unjudged)[0]
+        why, *_ = first.why.partition(", so it cannot")
         raise FramestormError(
-            f"at {load:g}, {objective_of(first)!r} could not be judged: {first.why.partition(', so it cannot')[0]}; "
+            f"{over.at(load)}, {objective_of(first)!r} could not be judged: {why}; "
             "give longer probes by --probe-s, or another objective"
         )
+    if not generator:
+        _check_samples(judged, summary, over.at(load))
     return Probe(
         load,
         run_dir.name,
@@ -120,6 +124,17 @@ def probe_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
         rates.in_flight,
         generator,
     )
+
+
+def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str) -> None:
+    """Refuse an objective that was met by a percentile of so few samples that it is just the largest of them."""
+    for each in judged:
+        times, least = _times(each, summary), _samples_with(1, each.metric)
+        if each.state == "passed" and times is not None and times.n < least:
+            raise FramestormError(
+                f"{at}, {objective_of(each)!r} had {times.n} samples and needs {least:,}, because of fewer it is just "
+                "the largest; give longer probes by --probe-s, or a lower percentile"
+            )
 
 
 def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
@@ -144,7 +159,7 @@ def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     )
 
 
-def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
+def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None) -> Probe:
     """Return what a run says of the rate of answers, with its interval by batch means.
 
     Raises:
@@ -153,7 +168,7 @@ def rung_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
     summary, ended_ms = files.read(run_dir / "summary.json", Summary), read_samples(run_dir).ended_ms
     if ended_ms.size < FEWEST_EVENTS:
         raise FramestormError(
-            f"at {load:g}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {ended_ms.size}; "
+            f"{over.at(load)}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {ended_ms.size}; "
             f"see {run_dir}/index.html, or give longer probes by --probe-s"
         )
     # Between answers: that a first answer takes its time is no part of the rate.
@@ -260,6 +275,12 @@ def _margin(judgement: Judgement) -> float | None:
     return sign * math.log(value / limit)
 
 
+def _times(judgement: Judgement, summary: Summary) -> Times | None:
+    """Return the times that a criterion is about; None if the summary has none."""
+    times = summary.labels[judgement.label].times if judgement.label in summary.labels else {}
+    return times.get(judgement.series) or times.get(f"{judgement.series}_ms")
+
+
 def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
     """Return the figure of a criterion with its interval within the run; None if the summary has none."""
     label = summary.labels.get(judgement.label)
@@ -278,7 +299,7 @@ def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
         return None
     if judgement.metric == "rate" and label.rate_per_s is not None:
         return Estimate(label.rate_per_s, label.rate_low_per_s, label.rate_high_per_s)
-    times = label.times.get(judgement.series) or label.times.get(f"{judgement.series}_ms")
+    times = _times(judgement, summary)
     name = "p50" if judgement.metric == "median" else judgement.metric
     figure = getattr(times, name.replace(".", "_"), None) if times else None
     return figure if isinstance(figure, Estimate) else None

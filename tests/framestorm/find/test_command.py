@@ -100,7 +100,7 @@ def test_the_length_of_a_probe_can_be_the_load(tmp_path: Path, runs: SimulatedRu
     [
         (LOST, "vm: connection lost"),
         (BROKEN, "the probe at 40/s failed: JMeter was ended by signal 9; see "),
-        (None, "at 40, 'p95 < 100 ms' could not be judged: there is no sample of frame"),
+        (None, "at 40/s, 'p95 < 100 ms' could not be judged: there is no sample of frame"),
     ],
 )
 def test_a_search_that_fails_says_why_and_goes_on_once_that_is_mended(

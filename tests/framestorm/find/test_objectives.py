@@ -13,8 +13,11 @@ from framestorm.model import criteria, files
 from framestorm.model.judgement import JudgedState, Judgement
 from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Decision, Record, Target
-from framestorm.model.summary import Facts, Machine
+from framestorm.model.search import LoadRange
+from framestorm.model.summary import Facts, Machine, Times
 from tests.framestorm.conftest import summary_of
+
+USERS = LoadRange("users", 1, 64, is_whole=True)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def judged(text: str, state: JudgedState, value: float | None = 1.0) -> Judgemen
 
 def probed(folder: Path, *judgements: Judgement, **fields: Any) -> Any:
     files.write(folder / "summary.json", summary_of(100, criteria=list(judgements), **fields))
-    return probe_of(folder, 20, 5)
+    return probe_of(folder, USERS, 20, 5)
 
 
 def overloaded(generator: str = "", **rates: float) -> dict[str, Any]:
@@ -132,7 +135,7 @@ def test_a_rung_whose_requests_are_refused_is_the_functions(tmp_path: Path, refu
     (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{ends}")
     label = replace(summary_of(401).labels["frame"], causes={"status-429": refused})
     files.write(tmp_path / "summary.json", summary_of(401, labels={"frame": label}, doubts=["saturated"]))
-    assert bool(rung_of(tmp_path, 2, 40).generator) == blamed
+    assert bool(rung_of(tmp_path, USERS, 2, 40).generator) == blamed
 
 
 @pytest.mark.parametrize(
@@ -159,7 +162,7 @@ def test_a_rung_has_its_rate_with_an_interval(tmp_path: Path) -> None:
     rows = "".join(f"frame,{end_ms - 50:.3f},50.000,true\n" for end_ms in ends)
     (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{rows}")
     files.write(tmp_path / "summary.json", summary_of(401))
-    rung = rung_of(tmp_path, 2, 40)
+    rung = rung_of(tmp_path, USERS, 2, 40)
     assert rung.answered_per_s == pytest.approx(10, rel=0.005)
     assert rung.answered_low and rung.answered_high
     assert 9.8 < rung.answered_low < 10 < rung.answered_high < 10.2
@@ -171,7 +174,23 @@ def test_a_rate_of_few_answers_is_no_rate(tmp_path: Path) -> None:
     (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{rows}")
     files.write(tmp_path / "summary.json", summary_of(9))
     with pytest.raises(FramestormError, match="10 answers without an error, and there are 9"):
-        rung_of(tmp_path, 2, 2)
+        rung_of(tmp_path, USERS, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("n", "state", "is_refused"), [(999, "passed", True), (1000, "passed", False), (9, "failed", False)]
+)
+def test_a_percentile_that_is_just_the_largest_of_few_samples_is_no_pass(
+    tmp_path: Path, n: int, state: JudgedState, is_refused: bool
+) -> None:
+    times = Times(n, 0, *[None] * 7)
+    label = replace(summary_of(n).labels["frame"], times={"rtt": times})
+    judgement = judged("p99.9 >= 1 s", state)
+    if is_refused:
+        with pytest.raises(FramestormError, match=r"with 20 users, 'p99.9 < 1 s' had 999 samples and needs 1,000"):
+            probed(tmp_path, judgement, labels={"frame": label})
+    else:
+        assert probed(tmp_path, judgement, labels={"frame": label}).passed == (state == "passed")
 
 
 def test_a_load_that_was_not_made_is_no_pass(tmp_path: Path) -> None:
