@@ -28,6 +28,7 @@ from framestorm.results.jtl_file import XML_ROOT, JtlFile, has_rows, header, in_
 SAMPLES, XML = "samples.jtl", "samples.xml"
 ZIP = b"PK\x03\x04"
 HOST = "Hostname"
+COPIED_BYTES = 1 << 20  # at a time
 NOTHING_ASKED = Record()
 
 
@@ -71,7 +72,7 @@ def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED
                 path.replace(target)
                 if (xml := path.with_suffix(".xml")).exists():
                     xml.replace(folder / XML)
-        first, n = paths.shown(jtls[0].resolve()), len(jtls) - 1
+        first, n = paths.shown(jtls[0].resolve() if jtls[0].is_file() else jtls[0]), len(jtls) - 1
         source = f"{first} and {n} more" if n else first
         record = replace(asked, source=source, parts=parts, has_journal=False)
         write(folder / "run.json", record, indent=2)
@@ -84,27 +85,26 @@ def _sources(jtls: Sequence[Path], scratch: Path) -> Iterator[Source]:
     """Yield each JTL, and each in an archive, as a copy in `scratch`: unpacked, and one in XML as CSV."""
     number = 0
     for jtl in jtls:
-        with jtl.open("rb") as file:
+        given = scratch / "given"
+        with jtl.open("rb") as source, given.open("wb") as target:  # once only, because it may be a pipe
+            shutil.copyfileobj(source, target, COPIED_BYTES)
+        with given.open("rb") as file:
             is_archive = file.read(len(ZIP)) == ZIP
-        for name, copy in _of_archive(jtl, scratch) if is_archive else [(jtl.name, None)]:
-            path = scratch / f"{number}.jtl"
+        shown = paths.shown(jtl)
+        for name, copy in _of_archive(given, shown) if is_archive else [(jtl.name, given)]:
+            path = copy.replace(scratch / f"{number}.jtl")
             number += 1
-            if copy is None:
-                shutil.copyfile(jtl, path)
-            else:
-                copy.replace(path)
             with path.open("rb") as file:
                 is_packed = file.read(2) == GZIP
             if is_packed:
                 path.write_bytes(unpacked(path.read_bytes())[0])
             if _is_xml(path):
                 jtl_xml.convert(path.replace(path.with_suffix(".xml")), path)
-            shown = paths.shown(jtl)
-            yield Source(f"{name} in {shown}" if copy else shown, PurePosixPath(name).stem, path, is_archive)
+            yield Source(f"{name} in {shown}" if is_archive else shown, PurePosixPath(name).stem, path, is_archive)
 
 
-def _of_archive(archive: Path, scratch: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and copy of each file of an archive.
+def _of_archive(archive: Path, shown: str) -> Iterator[tuple[str, Path]]:
+    """Yield name and copy of each file of an archive, which people know as `shown`.
 
     Raises:
         UsageError: it has none, or is damaged.
@@ -113,15 +113,15 @@ def _of_archive(archive: Path, scratch: Path) -> Iterator[tuple[str, Path]]:
         with zipfile.ZipFile(archive) as opened:
             members = [member for member in opened.infolist() if not member.is_dir()]
             if not members:
-                raise UsageError(f"{paths.shown(archive)} is an archive without a file")
+                raise UsageError(f"{shown} is an archive without a file")
             for member in members:
-                copy = scratch / "member"
+                copy = archive.with_name("member")
                 with opened.open(member) as source, copy.open("wb") as target:
                     shutil.copyfileobj(source, target)
                 yield member.filename, copy
     # Damaged, cut off, or with a password.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise UsageError(f"{paths.shown(archive)} cannot be unpacked: {error}") from None
+        raise UsageError(f"{shown} cannot be unpacked: {error}") from None
 
 
 def _opened(sources: Iterable[Source]) -> Iterator[tuple[Source, JtlFile]]:

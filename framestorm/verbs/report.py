@@ -37,7 +37,8 @@ def main(words: Sequence[str]) -> int:
                 f"there is no file or folder {each}, nor a run of that name in {paths.shown(paths.DASHBOARDS)}/"
             )
     options.run_dir, *others = options.runs
-    if all(each.is_file() for each in options.runs):
+    # A file may be a pipe, as of a shell's <(command).
+    if all(each.exists() and not each.is_dir() for each in options.runs):
         from framestorm.model import criteria
         from framestorm.model.run import Record
         from framestorm.results.imported import import_jtl
@@ -48,7 +49,7 @@ def main(words: Sequence[str]) -> int:
         import_jtl(options.runs, out_dir, Record(**recorded))
         return report(out_dir, options, has_dashboard=False)
     if others:
-        word = next(each for each in options.runs if not each.is_file())
+        word = next(each for each in options.runs if each.is_dir() or not each.exists())
         raise UsageError(
             f"{word} is not a file: several words are several JTLs of one run; give the folders of runs one by one, or "
             "compare them by ./run.sh compare"

@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import os
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -339,6 +341,16 @@ def test_several_words_are_several_jtls(tmp_path: Path, capsys: pytest.CaptureFi
     assert not (tmp_path / "page" / "jmeter").exists(), "JMeter's dashboard is made by ./run.sh report of the folder"
     assert cli.main(["report", str(tmp_path / "a.csv"), str(tmp_path)]) == 2
     assert "is not a file: several words are several JTLs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_jtl_may_come_through_a_pipe(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    content = pack(AZURE.encode())
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit((tmp_path / "pipe").write_bytes, content)
+        assert cli.main(["report", str(tmp_path / "pipe"), "-o", str(tmp_path / "page")]) == 0
+    assert counts(read(tmp_path / "page" / "summary.json", Summary)) == {"home": (1, 0)}
 
 
 @pytest.mark.parametrize("second", ["a.csv", "link.csv", "copy.csv", "a.csv.gz", "csv.zip"])
