@@ -132,8 +132,8 @@ def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str) -> No
         times, least = _times(each, summary), _samples_with(1, each.metric)
         if each.state == "passed" and times is not None and times.n < least:
             raise FramestormError(
-                f"{at}, {objective_of(each)!r} had {times.n} samples and needs {least:,}, because of fewer it is just "
-                "the largest; give longer probes by --probe-s, or a lower percentile"
+                f"{at}, {objective_of(each)!r} had {times.n} samples and needs {least:,}: a percentile of fewer is "
+                "just the largest of them; give longer probes by --probe-s, or a lower percentile"
             )
 
 
