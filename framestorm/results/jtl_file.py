@@ -228,6 +228,12 @@ def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
                 assumption = f"the times of samples.jtl are taken as {unit} since 1970"
                 return pl.coalesce(time_ms.cast(pl.String), text), [assumption]
         return text, []
+    # As spreadsheets show large numbers, and save what they show.
+    rounded = re.fullmatch(r"\d(?:[.,](\d+))?E\+?(\d{1,2})", first_time, re.IGNORECASE)
+    step_s = 10 ** (int(rounded[2]) - len(rounded[1] or "") - 3) if rounded else 0
+    if step_s > 1:
+        why = f"the times of samples.jtl, such as {first_time}, are rounded to {step_s:,g} s"
+        return NO_TIME, [f"{why}, as by a spreadsheet, and say nothing; use the file that JMeter wrote"]
     formats = _time_formats(first_time)
     if not formats:
         if raw.select(text.cast(pl.Float64, strict=False).count()).collect(engine="streaming").item():

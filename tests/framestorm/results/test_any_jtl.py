@@ -164,6 +164,15 @@ def test_times_of_a_form_that_is_not_known_are_left_out(time: str, tmp_path: Pat
     assert f"such as {time}, are in no form that is known" in " ".join(summary.warnings)
 
 
+@pytest.mark.parametrize(("decimals", "is_known"), [(5, False), (9, True), (12, True)])
+def test_times_that_a_spreadsheet_has_rounded_are_left_out(decimals: int, is_known: bool, tmp_path: Path) -> None:
+    """With all digits they are times, in whatever form: a spreadsheet keeps 6 of these 13."""
+    rows = [[f"{START_MS + 1000 * number:.{decimals}E}", *row(number)[1:]] for number in range(10)]
+    summary = reported(tmp_path, jtl(rows), {"format": 2})
+    assert counts(summary) == WHOLE and (summary.load is not None) == is_known
+    assert ("such as 1.79000E+12, are rounded to 10,000 s" in " ".join(summary.warnings)) != is_known
+
+
 NO_TIMES: dict[str, dict[str, object]] = {
     "a day and more before": {"timeStamp": START_MS - 2 * 86_400_000},
     "a day and more after": {"timeStamp": START_MS + 2 * 86_400_000},
