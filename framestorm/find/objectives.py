@@ -76,7 +76,7 @@ def needed_samples(objectives: Sequence[str]) -> int:
 
 
 def _samples_with(beyond: int, metric: str) -> int:
-    """Return of how many samples so many lie beyond a percentile; 0 if a metric is none."""
+    """Return how many samples it takes so that `beyond` of them lie above a percentile; 0 for any other metric."""
     match = PERCENTILE.fullmatch(metric)
     return math.ceil(beyond / (1 - float(match[1]) / 100) - 1e-6) if match else 0
 
@@ -127,7 +127,7 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
 
 
 def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str) -> None:
-    """Refuse an objective that was met by a percentile of so few samples that it is just the largest of them."""
+    """Refuse a pass by a percentile that is just the largest of too few samples."""
     for each in judged:
         times, least = _times(each, summary), _samples_with(1, each.metric)
         if each.state == "passed" and times is not None and times.n < least:

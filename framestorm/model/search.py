@@ -47,7 +47,7 @@ class LoadRange:
         return f"{self.name.removeprefix(OF_TARGET)}={number}"
 
     def at(self, load: float) -> str:
-        """Return `at 40/s`, or `with 4 users`."""
+        """Return a load as a sentence names it: `at 40/s`, `with 4 users`."""
         return f"{'at' if self.name.endswith('_per_s') else 'with'} {self.amount(load)}"
 
 

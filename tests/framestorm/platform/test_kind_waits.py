@@ -1,4 +1,4 @@
-"""A cluster that is starting: its API server may be too busy to answer."""
+"""Waiting for a new cluster, whose API server may be too busy to answer."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from framestorm.platform.kubernetes.layout import CONTEXT, KUBECONFIG
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
-    """Return a function that waits for a cluster which does not answer the first times; what it was asked for."""
+    """Return a function that waits for a cluster whose first answers fail, and returns the platforms asked about."""
     monkeypatch.setattr(kind, "READY_WITHIN_S", 0.2)
     monkeypatch.setattr(kind, "POLL_S", 0.01)
 

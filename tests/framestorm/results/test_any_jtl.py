@@ -166,7 +166,7 @@ def test_times_of_a_form_that_is_not_known_are_left_out(time: str, tmp_path: Pat
 
 @pytest.mark.parametrize(("decimals", "is_known"), [(5, False), (9, True), (12, True)])
 def test_times_that_a_spreadsheet_has_rounded_are_left_out(decimals: int, is_known: bool, tmp_path: Path) -> None:
-    """With all digits they are times, in whatever form: a spreadsheet keeps 6 of these 13."""
+    """A time may have an exponent if it has all its digits; a spreadsheet keeps 6 of these 13."""
     rows = [[f"{START_MS + 1000 * number:.{decimals}E}", *row(number)[1:]] for number in range(10)]
     summary = reported(tmp_path, jtl(rows), {"format": 2})
     assert counts(summary) == WHOLE and (summary.load is not None) == is_known
