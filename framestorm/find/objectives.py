@@ -9,13 +9,14 @@ from framestorm.endpoint import is_on_this_machine
 from framestorm.errors import FramestormError, UsageError
 from framestorm.model import criteria as grammar
 from framestorm.model import files, stop_rule
-from framestorm.model.cause import FAILED_CHECK, FAILED_SAMPLE, Side, describe
+from framestorm.model.cause import is_answered
 from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, Criterion
 from framestorm.model.judgement import Judgement
 from framestorm.model.metric import LOAD_METRICS, PERCENTILE
 from framestorm.model.plan import Plan
 from framestorm.model.search import LoadRange, Outcome, Probe
 from framestorm.model.summary import LabelSummary, Summary, Times
+from framestorm.model.units import plural
 from framestorm.results.samples import read_samples
 from framestorm.run.options import Output
 from framestorm.run.preparation import check_criteria
@@ -98,8 +99,9 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
     judged = [each for each in summary.criteria if not summary.has_default_criteria or each.metric == OVERLOAD]
     judged = [each for each in judged if each.text not in of_rules]
     rates = summary.facts.rates
-    is_by_answers = any(_is_missed_by_answers(each, summary) for each in judged)
-    generator = "" if is_by_answers else _blame(summary, is_missed=any(each.state != "passed" for each in judged))
+    missed = [each for each in judged if each.state != "passed"]
+    is_by_answers = any(_is_missed_by_answers(each, summary, in_bursts=False) for each in judged)
+    generator = "" if is_by_answers else _blame(summary, is_missed=bool(missed)) or _bursts(missed, summary)
     unjudged = [each for each in judged if each.state == "unjudged" and not _has_only_errors(each, summary)]
     # Neither the load generator nor the function is to blame for a label or a series that there is not.
     of_labels = [each for each in unjudged if each.metric not in (OVERLOAD, *LOAD_METRICS)]
@@ -188,26 +190,36 @@ def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None)
 
 
 def _errors_of_answers(label: LabelSummary) -> int:
-    """Return how many errors the function's own answers report, however long they took.
-
-    Failed assertions are left out, because an assertion may be about the time.
-    """
+    """Return how many errors the function's own answers report, however long they took."""
     causes = [*label.causes.items(), *label.further_causes.items()]
-    known = [(describe(cause), n) for cause, n in causes if not cause.startswith((FAILED_CHECK, FAILED_SAMPLE))]
-    return sum(n for cause, n in known if cause.side is Side.FUNCTION and not cause.is_timeout)
+    return sum(n for cause, n in causes if is_answered(cause))
 
 
-def _is_missed_by_answers(judgement: Judgement, summary: Summary) -> bool:
-    """Return whether the errors that the function's own answers report are alone enough to miss an objective."""
+def _is_missed_by_answers(judgement: Judgement, summary: Summary, *, in_bursts: bool) -> bool:
+    """Return whether the errors that the function's own answers report are alone enough to miss an objective.
+
+    in_bursts: with those that it may have answered only because the load generator sent requests late.
+    """
     label = summary.labels.get(judgement.label)
     if _has_only_errors(judgement, summary):
         return label is not None and _errors_of_answers(label) == label.n
     if judgement.state != "failed" or judgement.metric not in ON_ERRORS or not (label and label.n):
         return False
-    n = _errors_of_answers(label)
-    share = n / label.n
-    value = 1 - share if judgement.metric == "success" else share if judgement.unit == "%" else n
+    n = _errors_of_answers(label) - (0 if in_bursts else label.errors_in_bursts)
+    share = (label.n - n if judgement.metric == "success" else n) / label.n
+    value = share if judgement.unit == "%" else n
     return grammar.OPERATORS[judgement.op](value, judgement.limit)
+
+
+def _bursts(missed: Sequence[Judgement], summary: Summary) -> str:
+    """Return why a probe missed its objectives only because requests were sent late, and then together; else empty."""
+    if not missed or not all(_is_missed_by_answers(each, summary, in_bursts=True) for each in missed):
+        return ""
+    label = summary.labels[missed[0].label]
+    return (
+        "the load generator sent requests late, and then together, which may have caused "
+        f"{label.errors_in_bursts} of {plural(label.failed, 'error')}"
+    )
 
 
 def _has_only_errors(judgement: Judgement, summary: Summary) -> bool:
@@ -218,7 +230,7 @@ def _has_only_errors(judgement: Judgement, summary: Summary) -> bool:
 
 def _is_refused(summary: Summary) -> bool:
     """Return whether the function's answers are errors so often that it does not keep up."""
-    return _errors_of_answers(summary.main) > (1 - KEPT) * summary.main.n
+    return _errors_of_answers(summary.main) - summary.main.errors_in_bursts > (1 - KEPT) * summary.main.n
 
 
 def _blame(summary: Summary, *, is_missed: bool) -> str:

@@ -153,6 +153,16 @@ def describe(cause: str) -> Cause:
     return Cause(word, word, Side.FUNCTION)
 
 
+def is_answered(cause: str) -> bool:
+    """Return whether it is an error that the function itself answers, however long it took.
+
+    Failed assertions are none, because an assertion may be about the time.
+    """
+    described = describe(cause)
+    is_check = cause.startswith((FAILED_CHECK, FAILED_SAMPLE))
+    return described.side is Side.FUNCTION and not described.is_timeout and not is_check
+
+
 def user_cause(code: str, message: str) -> str:
     """Why a user's process failed: the cause set by the plan, or else by JMeter's code and message (SystemSampler)."""
     if WORD.fullmatch(message) or (code == "0" and message != "OK"):

@@ -41,6 +41,7 @@ from framestorm.model.metric import (
     unquoted,
 )
 from framestorm.model.sample import TIMES, is_figure_name
+from framestorm.model.units import scaled
 
 USER, OVERLOAD = "user", "overload"
 ALL, EACH = "all", "*"  # the samples of all samplers, and each label for itself
@@ -333,10 +334,10 @@ def _limit(words: Words, name: str, series: str) -> tuple[float, str]:
         raise words.error(words.peek(), problem)
     if word:
         words.take()
-    value = float(number.text)
-    if word == "%" and value * allowed[word] > 1 and allowed[word] < 1:
+    value = scaled(number.text, allowed[word])
+    if word == "%" and value > 1 and allowed[word] < 1:
         raise words.error(number, f"{number.text} % is above 100 %, which no share can be")
-    return value * allowed[word], word
+    return value, word
 
 
 def _units_text(allowed: list[str]) -> str:

@@ -10,6 +10,7 @@ from framestorm.errors import UsageError
 from framestorm.model.criteria import DIGITS, FIGURE_UNITS, OPERATORS
 from framestorm.model.metric import unit
 from framestorm.model.sample import is_figure_name
+from framestorm.model.units import scaled
 
 PROPERTY = "goodput"
 RESPONSE_MS = "rtt_ms"
@@ -66,4 +67,4 @@ def _parse(text: str) -> SampleObjective:
         units = ", ".join(each for each in allowed if each)
         raise UsageError(f"-J{PROPERTY}: {text!r}: {figure} has {f'one of the units {units}' if units else 'no unit'}")
     assert match["op"] in OPERATORS  # noqa: S101 (by the pattern)
-    return SampleObjective(text, figure, match["op"], float(match["number"]) * allowed[word])
+    return SampleObjective(text, figure, match["op"], scaled(match["number"], allowed[word]))

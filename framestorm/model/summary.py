@@ -104,6 +104,8 @@ class LabelSummary:
     kind: samplers' samples count in `all`; those of a transaction are made of others, a sub-result is part of another.
     of_labels: how many labels it has together, as there are too many to show each.
     traces: samples to look up in a tracing system, None if none has a trace id.
+    errors_in_bursts: the errors that the function may have answered only because the generator sent requests late, and
+        then together.
     """
 
     label: str
@@ -127,6 +129,7 @@ class LabelSummary:
     rate_low_per_s: float | None = None
     rate_high_per_s: float | None = None
     traces: Traces | None = None
+    errors_in_bursts: int = 0
 
     @property
     def checks(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import TypeGuard
 
 NBSP = "\u00a0"
@@ -27,6 +28,11 @@ def as_number(value: object) -> int | float | None:
         except ValueError:
             continue
     return None
+
+
+def scaled(number: str, factor: float) -> float:
+    """Return a number times the factor of its unit, rounded once: 0.7 % is 0.007, and 0.7 * 0.01 is less."""
+    return float(Decimal(number) * Decimal(str(factor)))
 
 
 def as_text(value: object) -> str:

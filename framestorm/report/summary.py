@@ -271,7 +271,10 @@ def _labels(
 
     def add(group: Group, table: pl.LazyFrame, kind: SampleKind = "sampler", of_labels: int = 1) -> None:
         groups[group.label] = group
-        labels[group.label] = _label_summary(group, table, kind, of_labels, at_rate=at_rate)
+        summary = _label_summary(group, table, kind, of_labels, at_rate=at_rate)
+        if summary.failed and results.record.is_open_model and kind == "sampler" and group.label != USER:
+            summary = replace(summary, errors_in_bursts=stalls.errors_in_bursts(table))
+        labels[group.label] = summary
 
     if results.users.height:
         add(user_group(results.users), results.users.lazy())

@@ -1,5 +1,6 @@
 """Objectives of a search as criteria of its runs, and what a run says of them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,24 @@ def test_answers_that_alone_miss_an_objective_are_the_functions_on_whatever_mach
     fields = {"labels": {"frame": label}, "doubts": ["saturated", "not_offered"]}
     late = probed(tmp_path, judged(criterion, "failed"), judged("overload", "unjudged"), **fields)
     assert (bool(late.generator), late.passed) == (blamed, False)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "in_bursts", "blamed"),
+    [
+        (("success < 95 %",), 5, True),  # five others of 100 are allowed
+        (("success < 95 %",), 4, False),
+        (("errors > 5",), 5, True),
+        (("errors > 5", "p95 >= 1 s"), 5, False),  # which the bursts have not missed
+    ],
+)
+def test_errors_of_the_load_generators_own_bursts_are_not_the_functions(
+    tmp_path: Path, criteria: Sequence[str], in_bursts: int, blamed: bool
+) -> None:
+    label = replace(summary_of(100).labels["frame"], ok=90, failed=10, success=0.9, causes={"status-429": 10})
+    label = replace(label, errors_in_bursts=in_bursts)
+    probe = probed(tmp_path, *(judged(each, "failed") for each in criteria), labels={"frame": label})
+    assert (f"may have caused {in_bursts} of 10 errors" in probe.generator, probe.passed) == (blamed, False)
 
 
 @pytest.mark.parametrize(("refused", "blamed"), [(40, False), (10, True)])

@@ -5,7 +5,7 @@ import pytest
 
 from framestorm.model.summary import Stall
 from framestorm.results.jmeter_log import read_log
-from framestorm.results.stalls import read_stalls, samples_during
+from framestorm.results.stalls import errors_in_bursts, read_stalls, samples_during
 
 ORIGIN_MS = 1_790_000_000_000.0
 LOAD = (ORIGIN_MS + 1000, ORIGIN_MS + 9900)
@@ -52,6 +52,29 @@ def test_seconds_in_which_the_generator_was_held_up(
     stalls = read_stalls(read_log(tmp_path), table, LOAD, ORIGIN_MS, is_open_model=is_open_model)
     assert stalls == [Stall(*each) for each in expected]
     assert samples_during(table, stalls, ORIGIN_MS) == during
+
+
+@pytest.mark.parametrize(
+    ("late", "failed", "expected"),
+    [
+        ({}, {1: "status-429"}, 0),
+        ({1: 40}, {1: "status-429"}, 1),
+        ({1: 40, 2: 20}, {2: "status-429", 3: "status-503"}, 2),  # the third is sent while those are under way
+        ({1: 40, 2: 20}, {7: "status-429"}, 0),  # long after them
+        ({5: 40}, {4: "status-429"}, 0),  # before it
+        ({1: 40}, {1: "status-429", 2: "status-429", 3: "status-429"}, 1),  # no more than were held up
+        ({1: 9}, {1: "status-429"}, 0),  # too little to matter
+        ({1: 40}, {1: "timeout"}, 0),
+        ({1: 40}, {1: "failed-check: The operation lasted too long"}, 0),
+    ],
+)
+def test_errors_that_late_requests_may_have_caused(late: dict[int, int], failed: dict[int, str], expected: int) -> None:
+    """Requests come every 20 ms, and their answers take 50 ms."""
+    of_errors = pl.Series([failed.get(number, "") for number in range(10)], dtype=pl.Categorical)
+    due_ms = [20.0 * number for number in range(10)]
+    start_ms = [due + late.get(number, 0) for number, due in enumerate(due_ms)]
+    table = pl.LazyFrame({"start_ms": start_ms, "intended_ms": due_ms, "cause": of_errors})
+    assert errors_in_bursts(table.with_columns(rtt_ms=50.0, ok=pl.col("cause").cast(pl.String) == "")) == expected
 
 
 @pytest.mark.parametrize(
