@@ -234,15 +234,15 @@ def find_run(word: str) -> Path | None:
 
 
 def _find(word: str) -> Path | None:
-    if word and Path(word).is_file():
-        return Path(word).resolve()
+    if word and (file := Path(word)).exists() and not file.is_dir():
+        return file.resolve() if file.is_file() else file  # a pipe, as of a shell's <(command), has no other name
     candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
     return next((f.resolve() for f in candidates if (f / RUN).is_file() or (f / STUDY).is_file()), None)
 
 
 def _read_run(place: Path) -> Run:
     """Read the run in a folder, or make a run from a JTL and read that."""
-    if not place.is_file():
+    if place.is_dir():
         return read_compared(place)
     folder = paths.new_dashboard(place.stem)
     import_jtl([place], folder)

@@ -15,6 +15,7 @@ from framestorm.model import criteria
 from framestorm.model.criteria import DIGITS, EACH, USER, CriteriaError, Criterion, Words
 from framestorm.model.metric import COUNT_METRICS, LOAD_METRICS
 from framestorm.model.run import Record, StopOption
+from framestorm.model.units import scaled
 
 STOP_IF: Literal["--stop-if"] = "--stop-if"
 STOP_WHEN: Literal["--stop-when"] = "--stop-when"
@@ -138,7 +139,7 @@ def _seconds(words: Words) -> int:
         raise words.error(number, f"expected a number of seconds, got {number.quoted}", FORMS[STOP_IF])
     if unit.text.lower() not in TIME_S:
         raise words.error(unit, f"expected s or min after {number.text}, got {unit.quoted}", FORMS[STOP_IF])
-    seconds = math.ceil(float(number.text) * TIME_S[unit.text.lower()])
+    seconds = math.ceil(scaled(number.text, TIME_S[unit.text.lower()]))
     if not 1 <= seconds <= LONGEST_S:
         raise words.error(number, f"a time is from 1 s to {LONGEST_S // 60} min", FORMS[STOP_IF])
     return seconds

@@ -1,6 +1,8 @@
 import json
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +250,20 @@ def test_a_jtl_and_a_run_differ_in_nothing_that_is_known(tmp_path: Path, make_jt
         for text in compared["warnings"]
         if "different hosts" in text or ("how the function" in text and "old" in text)
     ]
+
+
+def test_jtls_may_come_through_pipes(
+    make_jtl_run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "DASHBOARDS", tmp_path / "dashboards")
+    pipes = [tmp_path / "old", tmp_path / "new"]
+    with ThreadPoolExecutor(len(pipes)) as writers:
+        for seed, pipe in enumerate(pipes, 1):
+            os.mkfifo(pipe)
+            jtl = make_jtl_run(f"run-{seed}", {"search": steady(60, seed)}) / "samples.jtl"
+            writers.submit(pipe.write_bytes, jtl.read_bytes())
+        _, made = compare(tmp_path, *pipes)
+    assert [side["name"].partition("-")[0] for side in made["sides"]] == ["old", "new"]
 
 
 @pytest.mark.parametrize("limits", [(), ("--threshold", "mean 10 %")])

@@ -13,7 +13,7 @@ from framestorm.model.stop_rule import STOP_IF, STOP_WHEN, parse
         ("errors > 10 % over 20 s for 1 min", ("request", "errors", 0.1, 20, 60)),
         ("login mean >= 300 ms FOR 1.5 s", ("login", "mean", 300.0, 0, 2)),
         ("'for ever' p99 > 2 s over 5 s", ("for ever", "p99", 2000.0, 5, 0)),
-        ("user mean > 30 s over 1 min", ("user", "mean", 30_000.0, 60, 0)),
+        ("user mean > 30 s over 4.15 min", ("user", "mean", 30_000.0, 249, 0)),
         ("* rate < 5/s for 10 s", ("*", "rate", 5.0, 0, 10)),
         ("errors > 100", ("request", "errors", 100.0, 0, 0)),
     ],
