@@ -1,5 +1,6 @@
 """How long the probes of a search are."""
 
+import math
 from collections.abc import Mapping
 
 from framestorm.errors import UsageError
@@ -41,4 +42,4 @@ class ProbeLengths:
     def at(self, load: float, times: float = 1.0) -> float | None:
         if not self._is_set:
             return None
-        return float(round(max(times * self._least_s, self._samples / (self._per_s or load))))
+        return float(math.ceil(max(times * self._least_s, self._samples / (self._per_s or load))))

@@ -289,7 +289,8 @@ def _margin(judgement: Judgement) -> float | None:
 
 def _times(judgement: Judgement, summary: Summary) -> Times | None:
     """Return the times that a criterion is about; None if the summary has none."""
-    times = summary.labels[judgement.label].times if judgement.label in summary.labels else {}
+    label = summary.labels.get(judgement.label)
+    times = label.times | label.figures if label else {}
     return times.get(judgement.series) or times.get(f"{judgement.series}_ms")
 
 
@@ -311,7 +312,6 @@ def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
         return None
     if judgement.metric == "rate" and label.rate_per_s is not None:
         return Estimate(label.rate_per_s, label.rate_low_per_s, label.rate_high_per_s)
-    times = _times(judgement, summary)
-    name = "p50" if judgement.metric == "median" else judgement.metric
-    figure = getattr(times, name.replace(".", "_"), None) if times else None
-    return figure if isinstance(figure, Estimate) else None
+    if judgement.value is None or judgement.metric in grammar.COUNT_UNITS:
+        return None
+    return Estimate(judgement.value, judgement.low, judgement.high)

@@ -134,14 +134,16 @@ def _sentence_of_smallest(answer: Smallest, over: LoadRange) -> str:
 
 
 def _sentence_of_ladder(answer: Highest, capacity: Estimate, over: LoadRange) -> str:
-    rate, low, high = map(units.rate, (capacity.value, capacity.low or 0.0, capacity.high or 0.0))
+    rate, between = units.rate(capacity.value), ""
+    if capacity.low is not None and capacity.high is not None:
+        between = f" (95 % confidence interval {units.rate(capacity.low)} to {units.rate(capacity.high)})"
     if answer.word == "at_least":
         return f"It answers at least {rate}, with {over.amount(answer.highest or 0)}: {answer.why}."
     reached = f"already with {over.amount(over.low)}, where the range begins"
     if answer.highest != over.low:
         ends = "" if answer.interval is None else " ({:g} to {:g})".format(*answer.interval)
         reached = f"from about {over.amount(answer.highest or 0)}{ends} on"
-    text = f"It answers at most {rate} (95 % confidence interval {low} to {high}), {reached}: "
+    text = f"It answers at most {rate}{between}, {reached}: "
     if answer.falls_to is not None:
         return f"{text}with the most users that were tried, the rate falls to {units.rate(answer.falls_to)}."
     return f"{text}more users wait longer, and get no more answers."

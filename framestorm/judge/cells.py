@@ -14,7 +14,7 @@ from framestorm.judge.differences import NO_RATIO
 from framestorm.judge.point_figures import repeats_whole_ms, sample_statistic
 from framestorm.model.metric import is_rounded, split_label
 from framestorm.model.study import Claim, DerivedMetric, Value
-from framestorm.points.derived import AGAINST, inputs, names_of, others
+from framestorm.points.derived import AGAINST, inputs, names_of, others, set_numbers
 from framestorm.points.expressions import ExpressionError, parse
 from framestorm.points.folder import Point
 from framestorm.points.results_csv import ResultRow
@@ -240,7 +240,7 @@ def _values(study: StudyResults, row: ResultRow, metric: str) -> Floats | None:
 
 def _calculated(study: StudyResults, row: ResultRow, text: str, block: int) -> Floats | None:
     expression, names = parse(text), names_of(row)
-    measured = sorted(set(expression.names) - {*row.point.properties, *row.point.factors})
+    measured = sorted(set(expression.names) - set_numbers(row).keys())
     of_names = [_resampled(study, row, name, block) for name in measured]
     # One that does not vary in resamples, such as a rate, would make the result look surer than it is.
     resampled = {name: of for name, of in zip(measured, of_names, strict=True) if of is not None}

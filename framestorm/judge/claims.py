@@ -144,6 +144,9 @@ def _estimate(study: StudyResults, claim: Claim, table: Table, weights: Floats, 
     # Sums of equal figures may differ in the last digit; such a difference must not decide a claim.
     scale = float(np.abs(table.values).max()) or 1.0
     by_repetition = np.round(weights @ table.values / scale, 12) * scale
+    # Nor must that rounding: a third of 3 is 1, and limits are numbers with few digits.
+    short = np.array([float(f"{each:.6g}") for each in by_repetition])
+    by_repetition = np.where(np.abs(by_repetition - short) <= 1e-12 * scale, short, by_repetition)
     figure = student(by_repetition)
     if by_repetition.size == 1:
         figure = _of_single_runs(study, claim, table, weights, design, figure.value)

@@ -86,10 +86,12 @@ class Ladder:
         highest = max(self._rungs.values())
         having = [each for each in self._known if (each.answered_per_s or 0) >= NEAR * highest]
         mean = student([math.log(each.answered_per_s or 0.0) for each in having])
-        between = mean.high - mean.value if mean.high is not None else 0.0
-        half = max(_of_mean(having), between)
-        low, value, high = (math.exp(mean.value + by) for by in (-half, 0.0, half))
-        return Estimate(value, low, high, n=len(having), method=METHOD)
+        between = None if mean.high is None else mean.high - mean.value
+        half = max((each for each in (_of_mean(having), between) if each is not None), default=None)
+        value = math.exp(mean.value)
+        if half is None:
+            return Estimate(value, n=len(having))
+        return Estimate(value, value * math.exp(-half), value * math.exp(half), n=len(having), method=METHOD)
 
     def _knee(self) -> float:
         return self.over.low * self._capacity().value / self._rungs[self.over.low]
@@ -102,9 +104,10 @@ class Ladder:
         if not self._is_flat():
             return Highest("at_least", top, None, None, None, why=self._why_no_end(), capacity=capacity)
         lowest = [each for each in self._known if each.load == self.over.low]
-        half = math.hypot(_of_mean(lowest), math.log((capacity.high or capacity.value) / capacity.value))
-        knee = self._knee()
-        interval = (_digits(knee * math.exp(-half)), _digits(knee * math.exp(half)))
+        knee, of_lowest, interval = self._knee(), _of_mean(lowest), None
+        if of_lowest is not None and capacity.high is not None:
+            half = math.hypot(of_lowest, math.log(capacity.high / capacity.value))
+            interval = (_digits(knee * math.exp(-half)), _digits(knee * math.exp(half)))
         falls_to = self._rungs[top] if self._rungs[top] < FALLS * capacity.value else None
         highest = max(self.over.low, self._rounded(knee))
         return Highest("found", highest, None, None, None, interval=interval, capacity=capacity, falls_to=falls_to)
@@ -126,13 +129,10 @@ def _digits(load: float) -> float:
     return float(f"{load:.3g}")
 
 
-def _of_mean(probes: Sequence[Probe]) -> float:
-    """Return half the width of the interval of the mean rate of some probes, by their own intervals."""
-    return math.hypot(*map(_half_width, probes)) / len(probes)
+def _of_mean(probes: Sequence[Probe]) -> float | None:
+    """Return half the width of the interval of the mean rate of some probes, by their own, on a scale of logarithms.
 
-
-def _half_width(probe: Probe) -> float:
-    """Return half the width of the interval of its rate, on a scale of logarithms."""
-    if not probe.answered_low or not probe.answered_high:
-        return 0.0
-    return math.log(probe.answered_high / probe.answered_low) / 2
+    None if one of them has no interval, as where its rate drifts.
+    """
+    ratios = [each.answered_high / each.answered_low for each in probes if each.answered_low and each.answered_high]
+    return math.hypot(*map(math.log, ratios)) / 2 / len(probes) if len(ratios) == len(probes) else None

@@ -161,14 +161,18 @@ class Search:
         if blame:
             return Highest("at_least", top.load, sure_pass, None, None, why=f"{self.over.at(fail.load)}, {blame}")
         found = self._crossing() if self.is_refining else None
-        if found is None or found.high > WIDEST * found.low:
+        highest = 0.0
+        if found:
+            highest = float(math.floor(found.load)) if self.over.is_whole else self._rounded(found.load)
+        above = next((each.load for each in self._fails if each.load > highest), None)
+        # A line says nothing of loads beyond those that were tried, or that have all failed.
+        is_within = found is not None and self._levels[0].load <= found.load <= self._levels[-1].load
+        if found is None or not is_within or above is None or found.high > WIDEST * found.low:
             return Highest("found", top.load, sure_pass, sure_fail, fail.load, binding, _is_cliff(top, fail, binding))
-        highest = float(math.floor(found.load)) if self.over.is_whole else self._rounded(found.load)
-        first_fail = next((each.load for each in self._fails if each.load > highest), fail.load)
         interval = (float(f"{found.low:.{DIGITS}g}"), float(f"{found.high:.{DIGITS}g}"))
         sure_pass, sure_fail = self._sure(*interval)  # within it, sure probes contradict each other
         is_cliff = found.slope * math.log1p(self.over.resolution) > math.log(CLIFF)
-        return Highest("found", highest, sure_pass, sure_fail, first_fail, binding, is_cliff, interval=interval)
+        return Highest("found", highest, sure_pass, sure_fail, above, binding, is_cliff, interval=interval)
 
     def _sure(self, low: float, high: float) -> tuple[float | None, float | None]:
         """Return the highest load up to `low` that surely passed, and the lowest from `high` that surely failed."""

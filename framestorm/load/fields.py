@@ -53,8 +53,8 @@ class Fields:
 
     def whole(self, name: str, empty: int = 0) -> int:
         """The value of a field with a whole number: JMeter takes anything else for 0. Raises UnknownValueError."""
-        number = _number(self.text(name), empty)
-        return int(number) if number == int(number) else 0
+        text = self.text(name)
+        return int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text) else 0 if text else empty
 
     @property
     def ends_by_loops(self) -> bool:
@@ -89,8 +89,8 @@ def _number(text: str, empty: float) -> float:
 
 def curve(points: Iterable[tuple[float, float]]) -> Curves:
     """Return a curve through these points, each once."""
-    unique = list(dict.fromkeys((round(x, 6), round(y, 9)) for x, y in points))
-    return {"x": [x for x, _ in unique], "y": [y for _, y in unique]}
+    unique = {(round(x, 6), round(y, 9)): y for x, y in points}
+    return {"x": [x for x, _ in unique], "y": [*unique.values()]}
 
 
 def stretches(rows: Iterable[tuple[float, float, float]]) -> list[tuple[float, float]]:

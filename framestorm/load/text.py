@@ -9,6 +9,7 @@ from framestorm.model.facets import LARGEST, LONGEST_S
 from framestorm.model.load import LoadModel
 
 Points = Sequence[tuple[float, float]]
+WITHOUT_UNIT = "a rate has a unit, such as 50/s or 3000/min"
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0, "minute": 60.0}
 _UNITS_S |= {"h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
@@ -18,6 +19,7 @@ _TIME = rf"{_NUMBER}\s*{_UNIT}(?:\s*{_NUMBER}\s*{_UNIT})*"
 _RATE = rf"{_NUMBER}\s*(?:/|\s+per\s+|/\s*)\s*{_UNIT}"
 _RATE_PARTS = re.compile(rf"({_NUMBER})\s*(?:(?:/|per)\s*({_UNIT}))?", re.IGNORECASE)
 _USERS = r"[0-9]+\s*(?:users?|vus?|threads?)"
+_IS_NUMBER = re.compile(_NUMBER).fullmatch
 _SEPARATOR = re.compile(r"\s*(?:,\s*then\s+|,|;|\n|\bthen\s+)\s*")
 
 
@@ -64,6 +66,8 @@ def parse(text: str, model: LoadModel) -> Points:
         else:
             last = _level(match["end"], model)
             first = _level(match["start"], model, match["end"]) if match["start"] else level
+            if model == "arrivals" and first and all(map(_IS_NUMBER, (match["start"] or "", match["end"]))):
+                raise _error(text, start, len(segment), WITHOUT_UNIT, _nearest(segment, model))
         length_s = _seconds(match["hold_time"] or match["pause"] or match["time"])
         if length_s == 0:
             raise _error(text, start, len(segment), "a part of 0 s sends nothing", ())
@@ -132,7 +136,7 @@ def _why(segment: str, model: LoadModel) -> str:
     if re.search(r"\bin\b", segment, re.IGNORECASE) and not re.search(r"\bto\b", segment, re.IGNORECASE):
         return "to which rate?" if model == "arrivals" else "to how many users?"
     if re.match(rf"(?:to\s+)?{_NUMBER}\s+(?:for|in)\b", segment, re.IGNORECASE):
-        return "a rate has a unit, such as 50/s or 3000/min" if model == "arrivals" else "of what? such as 50 users"
+        return WITHOUT_UNIT if model == "arrivals" else "of what? such as 50 users"
     return "not understood"
 
 

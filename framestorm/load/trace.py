@@ -104,7 +104,7 @@ def read(path: Path, text: str, speed: float) -> ArrivalTrace:
     end = (rows or [first])[-1].cells[-1]
     if "\n" in end and not text.rstrip().endswith('"'):
         raise UsageError(f"{path}: the quotation mark before {end[:40]!r} is not closed, so all after it is one line")
-    if math.isnan(_time(first.cell(0), delimiter)):
+    if math.isnan(_time(first.cell(0), delimiter)) or len(_minutes(_names(first))) > 2:
         names = _names(first)
         # Files that were put together have a header each.
         rows = [row for row in rows if names[0] not in row.cells[0].lower() or _names(row) != names]

@@ -18,8 +18,9 @@ cannot be judged (no samples; a timeout hides the figure) fails too and says why
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from framestorm.errors import UsageError
@@ -51,26 +52,28 @@ USER_METRICS = {"success": "user_success", "n": "users"}
 SERIES = {"": RESPONSE, "rtt": RESPONSE, "duration": USER, **{name.removesuffix("_ms"): name for name in TIMES}}
 METRICS_HELP = "success, errors, mean, median, p50 … p99.9 (any pX), min, max, rate, n"
 LOAD_METRICS_HELP = "asked rate, answered rate, in_flight, dropped, goodput"
-TIME_UNITS = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
+PER_MIN = Fraction(1, 60)  # no float is a sixtieth
+Factors = Mapping[str, float | Fraction]  # of units
+TIME_UNITS: Factors = {"ms": 1.0, "s": 1000.0, "min": 60_000.0}
 # Of further figures, by their unit; those of none and others have no unit in a criterion either.
-FIGURE_UNITS = {
+FIGURE_UNITS: Mapping[str, Factors] = {
     "ms": {"": 1.0, **TIME_UNITS},
     "s": {"": 1.0, "ms": 0.001, "s": 1.0, "min": 60.0},
     "%": {"": 1.0, "%": 1.0},
     "share": {"": 1.0, "%": 0.01},
-    "1/s": {"": 1.0, "/s": 1.0, "/min": 1 / 60},
+    "1/s": {"": 1.0, "/s": 1.0, "/min": PER_MIN},
     "bytes": {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6},
 }
-COUNT_UNITS = {
+COUNT_UNITS: Mapping[str, Factors] = {
     "success": {"%": 0.01},
     "errors": {"": 1.0, "%": 0.01},
-    "rate": {"/s": 1.0, "/min": 1 / 60},
+    "rate": {"/s": 1.0, "/min": PER_MIN},
     "n": {"": 1.0},
-    "asked": {"/s": 1.0, "/min": 1 / 60},
-    "answered": {"/s": 1.0, "/min": 1 / 60},
+    "asked": {"/s": 1.0, "/min": PER_MIN},
+    "answered": {"/s": 1.0, "/min": PER_MIN},
     "in_flight": {"": 1.0},
     "dropped": {"": 1.0, "%": 0.01},
-    "goodput": {"%": 0.01, "/s": 1.0, "/min": 1 / 60},
+    "goodput": {"%": 0.01, "/s": 1.0, "/min": PER_MIN},
 }
 SHARES = ("success", "errors", "dropped", "goodput")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {

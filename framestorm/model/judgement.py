@@ -61,13 +61,18 @@ class LoadFigures:
 
 @dataclass(frozen=True)
 class Judgement(Criterion):
-    """A criterion and its result; `measured` is the figure in words, `why` a sentence unless it passed."""
+    """A criterion and its result; `measured` is the figure in words, `why` a sentence unless it passed.
+
+    low, high: ends of the 95 % interval of a statistic of samples; None where there is none.
+    """
 
     state: JudgedState
     measured: str
     value: float | None
     bound: EstimateBound | None
     why: str
+    low: float | None = None
+    high: float | None = None
 
 
 def for_each(criterion: Criterion, labels: Iterable[str]) -> list[Criterion]:
@@ -102,7 +107,16 @@ def judge(criterion: Criterion, groups: Mapping[str, Group], load: LoadFigures |
         why = f"timeouts hide the figure: it is above {above}, and may be on either side of the limit; counts as failed"
     else:
         state, why = ("failed", f"{criterion.text} is true: measured {measured}") if is_held else ("passed", "")
-    return Judgement(**vars(criterion), state=state, measured=measured, value=figure.value, bound=figure.bound, why=why)
+    return Judgement(
+        **vars(criterion),
+        state=state,
+        measured=measured,
+        value=figure.value,
+        bound=figure.bound,
+        why=why,
+        low=figure.low,
+        high=figure.high,
+    )
 
 
 def _judge_load(criterion: Criterion, load: LoadFigures) -> Judgement:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import TypeGuard
 
 NBSP = "\u00a0"
@@ -30,9 +31,9 @@ def as_number(value: object) -> int | float | None:
     return None
 
 
-def scaled(number: str, factor: float) -> float:
+def scaled(number: str, factor: float | Fraction) -> float:
     """Return a number times the factor of its unit, rounded once: 0.7 % is 0.007, and 0.7 * 0.01 is less."""
-    return float(Decimal(number) * Decimal(str(factor)))
+    return float(Fraction(Decimal(number)) * Fraction(str(factor)))
 
 
 def as_text(value: object) -> str:

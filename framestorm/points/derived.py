@@ -90,8 +90,27 @@ def may_be_negative(definitions: Mapping[str, Derived], metric: str) -> bool:
 
 def names_of(row: ResultRow) -> dict[str, float]:
     """The numbers of a run that an expression may use: metrics, properties and factors; later ones take precedence."""
-    named = {**row.metrics, **row.point.properties, **row.point.factors}
-    return {name: float(number) for name, value in named.items() if (number := as_number(value)) is not None}
+    return _numbers(row.metrics) | set_numbers(row)
+
+
+def set_numbers(row: ResultRow) -> dict[str, float]:
+    """Return those of the properties and factors of a run that are numbers."""
+    return _numbers(row.point.properties) | _numbers(row.point.factors)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(number) for name, value in values.items() if (number := as_number(value)) is not None}
+
+
+def rows_behind(
+    definition: Derived, row: ResultRow, rows: Sequence[ResultRow]
+) -> list[tuple[ResultRow, frozenset[str]]]:
+    """Return the runs whose figures a derived metric of `row` is calculated from, each with the names of these."""
+    if isinstance(definition, str):
+        return [(row, parse(definition).names)]
+    compared = others(row, rows, definition.against)
+    # Compared with itself it is 1 or 0, whatever was measured.
+    return [] if row in compared else [(each, frozenset({definition.metric})) for each in (row, *compared)]
 
 
 def others(row: ResultRow, rows: Sequence[ResultRow], fixed: Mapping[str, Value]) -> list[ResultRow]:

@@ -26,7 +26,7 @@ from framestorm.model.metric import (
 from framestorm.model.study import Study
 from framestorm.model.summary import Summary
 from framestorm.model.units import as_number, plural
-from framestorm.points.derived import asked_metrics, derive, inputs
+from framestorm.points.derived import asked_metrics, derive, rows_behind
 from framestorm.points.folder import FAILED, StudyFolder
 from framestorm.points.results_csv import FigureValue, ResultRow, RunFigures
 from framestorm.results.goodput import read_goodput
@@ -36,6 +36,7 @@ from framestorm.stats.estimate import Estimate, EstimateBound
 
 LOWER: EstimateBound = "lower"
 UNSURE: EstimateBound = "unsure"
+OF_USERS = ("mean", "median", "p50", "p90", "p95", "p99", "min", "max")  # statistics that a run's summary has of them
 USER_FIGURES = {column(USER, statistic): statistic for statistic in ("mean", "median", "p95")}
 
 
@@ -55,9 +56,9 @@ def result_rows(folder: StudyFolder) -> list[ResultRow]:
                 row = ResultRow(point=point, line=ended, **vars(figures))
             rows.append(row)
     derive(definition.derived, rows)
-    for row in rows:
-        for name in definition.derived:
-            if not inputs(definition.derived, name, row.point.factors).isdisjoint(row.bounds):
+    for name, of in definition.derived.items():
+        for row in rows:
+            if any(not names.isdisjoint(each.bounds) for each, names in rows_behind(of, row, rows)):
                 row.bounds[name] = UNSURE
     return rows
 

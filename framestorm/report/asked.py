@@ -1,5 +1,6 @@
 """What the schedules of a run ask for, together and each by itself: those of open thread groups, or of timers."""
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -168,7 +169,9 @@ def _together(loads: Sequence[Load], first_s: float) -> Curves:
     def add(at_s: float, before_s: float) -> None:
         rate = sum(load.at(before_s - shift) or 0.0 for load, shift in zip(loads, shifts, strict=True))
         curve["x"].append(round(first_s + at_s, 3))
-        curve["y"].append(round(rate, 6))
+        near = round(rate, 6)
+        # Next to the corner, not at it; but 100/min is no rate of six decimals.
+        curve["y"].append(near if math.isclose(rate, near, rel_tol=1e-8) else rate)
 
     for low, high in pairwise(corners):
         # Both ends from within: there may be a jump at either.

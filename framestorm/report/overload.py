@@ -28,6 +28,9 @@ MOSTLY_CUT = 0.5
 # By which a function or its gateway says that it has too much to do.
 REFUSALS = ("status-429", "status-503")
 ALL_WAIT = 0.9  # of the threads
+# Of the threads, on average: a backlog that grows until arrivals are dropped, and then stays, takes up at least so
+# many. Fewer were taken up for a moment, as when JMeter pauses.
+MOSTLY_WAIT = 0.5
 REACHED = 0.95  # of what timers ask for
 SHORTEST = 0.05  # of the response times
 LONG_STALL_MS = 500.0
@@ -78,11 +81,11 @@ def overload(
     bins = _bins(known, stretch, min(MOST_BINS, n // BINS_BY * BINS_BY))
     grown = growth(bins["started"], bins["ended"], bins["mean_ms"], stretch.length_s)
     planned = _planned(asked.per_s, stretch, origin_ms)
-    busy = rates.in_flight or 0
+    busy, mean_busy = rates.in_flight or 0, busy_s / stretch.length_s
     due, dropped, reached = arrivals.due, arrivals.dropped, 1 - LEAST_SHARE
     if asked.is_paced:
         due, dropped, reached = round(planned or n), max(0, round((planned or n) - n)), REACHED
-        busy = round(busy_s / stretch.length_s)
+        busy = round(mean_busy)
     has_dropped = due is not None and dropped >= LEAST_SHARE * due > 0 and (planned is None or n < reached * planned)
     asked_per_s, answered_per_s = (planned or n) / stretch.length_s, float(bins["answered"].sum()) / stretch.length_s
     if rates.asked_per_s is not None and rates.asked_per_s == rates.asked_most_per_s:
@@ -95,7 +98,8 @@ def overload(
         "unsent": has_dropped and (busy >= ALL_WAIT * asked.limit if asked.limit else not asked.is_paced),
     }
     # One that sends in time is not to blame, on however busy a machine; nor for what the function says itself.
-    is_shown = holds["unsent"] or holds["refused"]
+    is_moment = holds["unsent"] and asked.limit is not None and mean_busy < MOSTLY_WAIT * asked.limit
+    is_shown = (holds["unsent"] and not is_moment) or holds["refused"]
     slower_ms = (grown.after_ms or 0.0) - (grown.before_ms or 0.0)
     is_late = late_ms > LATE * slower_ms if late_ms is not None else planned is None or n < IN_TIME * planned
     return Overload(
@@ -116,7 +120,7 @@ def overload(
         timed_out=int(bins["timed_out"].sum()),
         refused=int(bins["refused"].sum()),
         unsent=dropped,
-        generator=generator if is_late and not is_shown else "",
+        generator=generator if (is_late or is_moment) and not is_shown else "",
     )
 
 

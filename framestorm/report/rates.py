@@ -50,5 +50,7 @@ def asked_rates(asked: Curves) -> tuple[float | None, float | None]:
     length_s = x[-1] - x[0] if x else 0.0
     if length_s <= 0:
         return None, None
+    if min(y) == max(y):
+        return y[0], y[0]
     due = sum((b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(zip(x, y, strict=True)))
     return due / length_s, max(y)

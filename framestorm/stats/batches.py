@@ -65,8 +65,8 @@ def batch_interval(of_batches: Sequence[float], whole: float) -> Estimate | None
 def batch_of_rate(at: ArrayLike) -> BatchMean | None:
     """Return the mean time from one event to the next, in the unit of their times; None if they are few or drift.
 
-    Batches have the same number of events, so that the time of each is exact: equally long ones with few events would
-    differ by one more or less. The rate is the inverse.
+    Batches have the same number of events, or one more, so that the time of each is exact: equally long ones with few
+    events would differ by as much. The rate is the inverse.
 
     Args:
         at: when each event happened, in any order.
@@ -74,10 +74,8 @@ def batch_of_rate(at: ArrayLike) -> BatchMean | None:
     row = finite(at)
     if row.size < FEWEST_EVENTS:
         return None
-    n_batches = min(BATCHES, row.size - 1)
-    of_batch = (row.size - 1) // n_batches
-    ranks = np.arange(n_batches + 1) * of_batch
-    return batch_mean(np.diff(np.partition(row, ranks)[ranks]) / of_batch)
+    ranks = np.linspace(0, row.size - 1, min(BATCHES, row.size - 1) + 1).round().astype(int)
+    return batch_mean(np.diff(np.partition(row, ranks)[ranks]) / np.diff(ranks))
 
 
 def rate_ends(at: ArrayLike, rate: float) -> Ends:

@@ -8,7 +8,7 @@ from typing import Any
 
 from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.model.metric import METRICS, RESULT_COLUMNS, is_of_run, metric, split_label
+from framestorm.model.metric import METRICS, RESULT_COLUMNS, USER, is_of_run, metric, split_label
 from framestorm.model.study import (
     DEFINITION,
     ChartDefinition,
@@ -20,10 +20,11 @@ from framestorm.model.study import (
     Value,
     catalogue_name,
 )
-from framestorm.model.units import as_number, as_text
+from framestorm.model.units import as_number, as_text, listed
 from framestorm.points import expressions
 from framestorm.points import folder as folders
 from framestorm.points.expressions import ExpressionError
+from framestorm.points.run_figures import OF_USERS
 from framestorm.study.design import matrix, yaml_lines
 from framestorm.study.design.yaml_lines import PointError, Problems, YamlPath, shown_place, validated
 
@@ -312,6 +313,9 @@ class _Checks:
         if name in self.study.derived and name not in known:
             which = "of one run" if place[0] == "stop" else "of one run, or derived above it"
             self.problems.add(place, f"{shown_place(place)} is the derived metric {name!r}; it has to be {which}")
+        elif (about := metric(name)).series == USER and about.statistic not in OF_USERS:
+            what = f"users have {listed([*OF_USERS])}, and no {about.statistic}"
+            self.problems.add(place, f"{shown_place(place)} is {name!r}: {what}")
         elif not is_of_run(name):
             self._one_of(known, name, "metric", place)
         elif (label := split_label(name)[0]) is not None:

@@ -70,6 +70,23 @@ def test_each_criterion_is_an_outcome(tmp_path: Path) -> None:
     assert (probe.load, probe.answered_per_s, probe.length_s) == (20, 19.9, 5)
 
 
+@pytest.mark.parametrize("metric", ["p75", "p95", "p99.9", "handler p99"])
+@pytest.mark.parametrize(("low", "high", "is_sure"), [(900, 990, True), (900, 1010, False), (900, None, False)])
+def test_a_result_is_sure_if_the_whole_interval_of_its_figure_is(
+    tmp_path: Path, metric: str, low: float, high: float | None, is_sure: bool
+) -> None:
+    judgement = replace(judged(f"{metric} >= 1 s", "passed", 950), low=low, high=high)
+    (outcome,) = probed(tmp_path, judgement).outcomes
+    assert (outcome.low, outcome.high, outcome.is_sure) == (low, high, is_sure)
+
+
+def test_a_figure_of_too_few_samples_is_no_pass(tmp_path: Path) -> None:
+    figure = Times(20, 0, *(None,) * 7)
+    label = replace(summary_of(100).labels["frame"], figures={"tokens_per_s": figure})
+    with pytest.raises(FramestormError, match="had 20 samples and needs 100"):
+        probed(tmp_path, judged("frame tokens_per_s p99 < 1 /s", "passed"), labels={"frame": label})
+
+
 def test_a_rule_that_did_not_end_the_load_says_nothing(tmp_path: Path) -> None:
     rule = "errors > 10 % over 20 s"
     of_rule = replace(judged("errors > 10 %", "passed", None), text=rule)

@@ -109,3 +109,12 @@ def test_a_range_that_ends_too_soon_does_not_let_a_flat_rate_grow() -> None:
     )  # fmt: skip
     _, answer = searched(servers(8, 0.1), LoadRange("users", 1, 2, is_whole=True))
     assert answer.why == "the rate still grows with 2 users, the end of the range"
+
+
+def test_a_rate_that_drifts_gives_no_interval() -> None:
+    probes = list[Probe]()
+    while (load := Ladder(USERS, probes).next_load()) is not None:
+        probes.append(Probe(load, "run", [], answered_per_s=100 - abs(load - 2) if load > 1 else 50.0))
+    answer = Ladder(USERS, probes).answer()
+    assert answer is not None and answer.capacity is not None
+    assert answer.interval is None

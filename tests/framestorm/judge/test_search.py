@@ -93,6 +93,21 @@ def test_where_an_objective_without_a_margin_decides_no_line_is_drawn() -> None:
     assert answer.highest <= 70 < answer.first_fail <= answer.highest * 1.055
 
 
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+def test_an_answer_never_contradicts_itself_or_leaves_the_range(noise: float) -> None:
+    for seed in range(200):
+        draw = random.Random(seed)  # noqa: S311
+        capacity = draw.uniform(95, 135)
+
+        def server(load: float, capacity: float = capacity, draw: random.Random = draw) -> Probe:
+            return rising(load, capacity, noise, draw, power=2)
+
+        answer = searched(server, LoadRange("rate_per_s", 100, 130)).answer()
+        assert answer is not None
+        assert answer.highest is None or 100 <= answer.highest <= 130
+        assert answer.highest is None or answer.first_fail is None or answer.highest < answer.first_fail
+
+
 def test_users_are_whole_numbers() -> None:
     answer = searched(up_to(7.5), LoadRange("users", 1, 64, is_whole=True)).answer()
     assert answer is not None

@@ -51,6 +51,7 @@ def timer(tag: str, throughput: object, **fields: object) -> str:
     [
         (users("g", 4, ramp_time=2), "users", 4, [(0, 0), (2, 4)]),
         (users("g", 4, ramp_time=2, scheduler="true", duration=9, delay=3), "users", 4, [(0, 0), (2, 4), (9, 4)]),
+        (users("g", "10.0"), "users", 0, [(0, 0)]),  # which JMeter takes for 0, as 1e2 and 1_0
         (users("g", "${__P(n,7)}", ramp_time=0), "users", 9, [(0, 0), (0, 9)]),
         (element(f"{CAS}.concurrency.ConcurrencyThreadGroup", "g",
                  {"TargetLevel": 4, "RampUp": 1, "Steps": 2, "Hold": 2, "Unit": "M"}),

@@ -53,6 +53,13 @@ ARABIC_FIVE, WIDE_TWO = "\N{ARABIC-INDIC DIGIT FIVE}", "\N{FULLWIDTH DIGIT TWO}"
     [
         ("arrivals", "5/s for 3 s, 70/s", "for how long?", "70/s", "50/s for 30 s"),
         ("arrivals", "50 for 3 s", "a rate has a unit", "50 for 3 s", "50/s for 30 s"),
+        (
+            "arrivals",
+            "600/min for 3 s, 600 to 0 in 1 min",
+            "a rate has a unit",
+            "600 to 0 in 1 min",
+            "10/s to 50/s in 2 min",
+        ),
         ("arrivals", "to 30 in 2 min", "a rate has a unit", "to 30 in 2 min", "to 50/s in 2 min"),
         ("arrivals", "1/s for 2 s, , 1/s for 2 s", "a part without words", "", "50/s for 30 s"),
         ("arrivals", "20 users for 2 min", "jmx/requests.jmx has users", "20 users for 2 min", "50/s for 30 s"),

@@ -87,6 +87,7 @@ def test_counts_per_minute_are_rates() -> None:
     points, _ = trace.read(Path("azure.csv"), OF_2019, 60.0)
     assert points == [(0, 60), (1, 60), (1, 0), (2, 0), (2, 60), (3, 60)]
     assert KitLoad("arrivals", points).total == 120
+    assert trace.read(Path("azure.csv"), "1,2,3\n60,0,30\n0,0,30\n", 60.0).points == points
 
 
 @pytest.mark.parametrize(

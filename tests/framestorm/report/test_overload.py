@@ -9,7 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from framestorm.load.fields import curve
+from framestorm.load.text import parse as parse_load
+from framestorm.model.criteria import parse
 from framestorm.model.files import read, write
+from framestorm.model.judgement import LoadFigures, judge
 from framestorm.model.load import Load
 from framestorm.model.overload import Overload
 from framestorm.model.run import Record
@@ -18,7 +22,7 @@ from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.report.asked import Asked, read_asked
 from framestorm.report.overload import Arrivals, overload
-from framestorm.report.rates import rates
+from framestorm.report.rates import asked_rates, rates
 from framestorm.report.series import in_flight
 from framestorm.results.table import users_table
 from framestorm.stats.checks import Flags, Floats
@@ -250,11 +254,25 @@ def test_requests_that_are_not_sent_are_noticed(is_paced: bool) -> None:
     starts, limit = even(60, 30), 20
     ends = starts + limit / 60
     arrivals = Arrivals() if is_paced else Arrivals(2400, 600)
-    found = judged(starts, ends, steady(80, 30), arrivals=arrivals, limit=limit, is_paced=is_paced)
-    assert signs(found) == ["unsent"]
+    schedule, saturated = steady(80, 30), "vm was saturated"
+    found = judged(starts, ends, schedule, arrivals=arrivals, limit=limit, is_paced=is_paced, generator=saturated)
+    assert found is not None and (found.signs, found.generator) == (["unsent"], "")
     # Threads that do not wait are no sign of a slow function.
     free = judged(starts, starts + 0.01, steady(80, 30), arrivals=arrivals, limit=limit, is_paced=is_paced)
     assert signs(free) == []
+
+
+def test_arrivals_dropped_in_a_pause_of_a_saturated_generator_are_its_own() -> None:
+    """For a second, all 20 threads wait."""
+    due = even(80, 30)
+    waits = (due >= 10) & (due < 11)
+    has_thread = ~waits | (due < 10.25)
+    starts = due[has_thread]
+    ends = np.where(waits[has_thread], 11, starts + 0.01)
+    arrivals = Arrivals(due.size, due.size - starts.size)
+    found = judged(starts, ends, steady(80, 30), arrivals=arrivals, limit=20, generator="vm was saturated")
+    assert found is not None and "unsent" in found.signs
+    assert found.generator == "vm was saturated"
 
 
 def rows(starts: Floats, ends: Floats, thread: str = "arrivals 1-1") -> list[dict[str, object]]:
@@ -333,6 +351,16 @@ def test_without_a_schedule_it_is_not_judged(tmp_path: Path, criterion: str) -> 
     assert build(tmp_path, [criterion]).exit_status == 3
     (judgement,) = read(tmp_path / "summary.json", Summary).criteria
     assert judgement.state == "unjudged" and "no schedule" in judgement.why
+
+
+@pytest.mark.parametrize("rate", ["100/min", "200/min", "7/min", "50/s"])
+def test_a_rate_at_its_limit_is_neither_above_nor_below(rate: str) -> None:
+    points = curve(parse_load(f"{rate} for 10 min", "arrivals"))
+    load = Load("a", "OpenModelThreadGroup", "arrivals", curve=points, has_end=True)
+    asked = read_asked(Record(loads=(load,)), 0.0)
+    assert asked is not None
+    figures = LoadFigures(asked_per_s=asked_rates(asked.per_s)[0], due=9)
+    assert [judge(parse(f"asked rate {op} {rate}"), {}, figures).state for op in "<>"] == ["passed", "passed"]
 
 
 def test_what_several_groups_ask_for_is_added() -> None:

@@ -58,6 +58,13 @@ def test_the_interval_of_a_rate_holds_the_true_one(phi: float) -> None:
     assert of_ratio >= 180
 
 
+@pytest.mark.parametrize("n", range(40, 61))
+def test_every_event_counts_for_the_interval_of_a_rate(n: int) -> None:
+    """The second half comes at a fifth of the rate of the first."""
+    at = np.cumsum([1.0] * (n // 2) + [5.0] * (n - n // 2))
+    assert rate_ends(at, n / float(at[-1])) == (None, None)
+
+
 def test_a_rate_that_is_kept_to_the_millisecond_has_an_interval_without_width() -> None:
     assert rate_ends(np.arange(0, 60, 0.02), 50.0) == pytest.approx((50.0, 50.0))
 

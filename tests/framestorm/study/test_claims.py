@@ -10,11 +10,13 @@ from scipy import stats
 
 from framestorm.model.expectation import whole_verdict
 from framestorm.model.study_summary import Basis, EffectSize
+from framestorm.points.folder import Point, StudyFolder
 from framestorm.points.results_csv import write_rows
+from framestorm.points.study_results import StudyResults
 from framestorm.stats.evidence import of_shares
 from framestorm.stats.shares import wilson
 from tests.framestorm.compare.conftest import compare
-from tests.framestorm.study.conftest import BOTH, judge
+from tests.framestorm.study.conftest import BOTH, FakeResult, FakeStudy, frames_of, judge, timed_out
 
 # Mean response times in ms by users, and factors by which the repetitions differ.
 FORK, KEPT = {1: 400.0, 2: 900.0}, {1: 10.0, 2: 15.0}
@@ -243,6 +245,25 @@ def test_timeouts_are_told(study: Any, cut: list[str], expect: str, verdict: str
     answer = judge(made, {"metric": "mean_ms", "compare": {"way": ["fork", "kept-alive"]}, "expect": expect})
     assert (answer.verdict, (answer.low is None, answer.high is None)) == (verdict, is_open)
     assert "timeouts" in answer.notes[0]
+
+
+def test_timeouts_of_the_point_that_is_compared_with_make_a_derived_metric_unsure(fake_study: FakeStudy) -> None:
+    def simulate(point: Point, repetition: int) -> FakeResult:
+        frames = frames_of([100.0 / point.factors["users"]] * 20)
+        return FakeResult([timed_out(each) for each in frames] if point.factors["users"] == 1 else frames)
+
+    of_one = {"metric": "mean", "against": {"users": 1}, "as": "inverse_ratio"}
+    derived = {"speed_up": of_one, "doubled": "=2 * speed_up"}
+    rows = StudyResults(StudyFolder(fake_study.make(simulate, {"derived": derived}))).rows
+    unsure = {row.point.factors["users"]: {"speed_up", "doubled"} & row.bounds.keys() for row in rows}
+    assert unsure == {1: set(), 2: {"speed_up", "doubled"}}
+
+
+@pytest.mark.parametrize(("expect", "trend"), [("<= 2", None), (">= 2", None), (">= 1", "users"), ("<= 1", "users")])
+def test_the_last_digit_of_a_sum_decides_nothing(study: Any, expect: str, trend: str | None) -> None:
+    made = study(lambda factors, repetition: [10.0] * factors["users"], {"users": [1, 2, 3]})
+    claim = {"metric": "n", "expect": expect} | ({"trend": trend} if trend else {})
+    assert judge(made, claim).verdict == "confirmed"
 
 
 def test_a_spread_with_timeouts_is_left_out_and_named(study: Any) -> None:

@@ -199,6 +199,11 @@ def test_a_target_that_lacks_its_address_is_told_how_to_give_it(load, target, wo
         (RUN_S, "run_s: -1", "run_s is -1"),
         (RUN_S, 'run_s: "=frames + sleep"', "unknown name 'sleep'; did you mean sleep_s?"),
         (RUN_S, 'run_s: "=sleep_s"', "run_s is 0 s at way=kept-alive,users=1,sleep_s=0"),
+        (
+            METRICS,
+            "metrics: [user p75]",
+            "metrics[0] is 'user_p75_ms': users have mean, median, p50, p90, p95, p99, min",
+        ),
         (METRICS, "metrics: [mean_s]", "unknown metric 'mean_s' in metrics[0]; did you mean mean_ms?"),
         (METRICS, "metrics: [fame p95]", "no sampler has the label 'fame' of metrics[0]; did you mean frame?; allowed"),
         (DERIVED, "  overhead: \"='fame p95' / mean_ms\"", "no sampler has the label 'fame' of derived.overhead"),
