@@ -52,6 +52,8 @@ INTENDED_OF_RUN: dict[str, dict[str, Any]] = {
     "rate-replica-killed": {**WITHOUT_CLIENTS, ".functions.0.cores_max": 0.02075262725},
     "requests-noop": {**WITHOUT_CLIENTS, ".functions.0.cores_max": 0.0116713934},
 }
+# By study: the rounding that keeps sums of equal figures equal showed.
+INTENDED_OF_STUDY = {"threads-by-sleep": {".hypotheses.3.claims.0.value": pytest.approx(27.4734125, rel=2e-12)}}
 # By comparison: no timeout in any repetition had an interval from 0 to 0; that runs lack a figure was not said, nor
 # that the function had not kept up. The interval of a rate took its windows of time for independent, and left out the
 # last answers.
@@ -204,7 +206,8 @@ def test_figures_of_a_run(kept: Path, name: str) -> None:
 @pytest.mark.parametrize("name", EXPECTED["studies"])
 def test_figures_of_a_study(kept: Path, name: str) -> None:
     expected, folder = EXPECTED["studies"][name], kept / "studies" / name
-    assert list(differences(expected["summary"], read(folder / "summary.json", StudySummary))) == []
+    found, intended = differences(expected["summary"], read(folder / "summary.json", StudySummary)), INTENDED_OF_STUDY
+    assert [each for each in found if each[2] != intended.get(name, {}).get(each[0])] == []
     for run, figures in expected["runs"].items():
         summary = summary_of(folder / run)
         # Kept before the runs of a study accepted an overload.
