@@ -18,7 +18,7 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.hosts import shares
 from framestorm.hosts.division import Division, title
-from framestorm.model import facets, form
+from framestorm.model import facets, form, units
 from framestorm.model import plan as plans
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.run import jmeter, proxy
@@ -297,7 +297,10 @@ class _Packer:
                     files[senders[n_rows % len(senders)]].write(row)
                     n_rows += 1
         if n_rows < len(senders):
-            self.parcel.notes.append(f"{path} has {n_rows} rows for {len(senders)} slaves: some get none")
+            raise UsageError(
+                f"--split-csv: {path} has {units.plural(n_rows, 'row')} for {len(senders)} slaves: add rows, name "
+                "fewer slaves with -R, or leave --split-csv out, so that each slave has all rows"
+            )
         for of_slave, part in zip(self.parcel.parts, parts, strict=True):
             of_slave[place] = part
 

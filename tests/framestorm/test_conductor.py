@@ -110,6 +110,24 @@ def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypa
     with nullcontext() if rows else pytest.raises(UsageError, match="an answer"):
         conductor.run(replace(REQUESTS, output=Output(run_dir)))
     assert run_dir.exists() == bool(rows)
+    if rows:
+        assert "an answer" not in (files.read(run_dir / "run.json", run.Record).reason or "")
+
+
+def test_a_run_in_which_one_of_the_slaves_refused_is_partial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, run_dir = tmp_path / "left", tmp_path / "run"
+    left.mkdir()
+    (left / "jmeter-server-slave1.log").write_text(
+        'ERROR f.p.Requests: {"type":"refused","why":"rows.csv has no rows"}\n'
+    )
+    (left / "samples.jtl").write_text("timeStamp,elapsed,label\n1790000000000,5,request\n")
+    monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["cp", "-r", f"{left}/.", str(run_dir)])
+    monkeypatch.setattr(conductor, "find_slaves", lambda *_: hosts(2))
+    monkeypatch.setattr(conductor, "Fleet", lambda prepared, _: LocalLoad(prepared))
+    what = What(paths.JMX / "requests.jmx", {"url": "http://192.0.2.1/", "body": "x"})
+    conductor.run(RunOptions(what, Where("slaves"), Output(run_dir)))
+    record = files.read(run_dir / "run.json", run.Record)
+    assert (record.state, record.reason) == ("failed", "a slave sent nothing: rows.csv has no rows")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,22 @@
 // What the kit's plans call, where no run shows it: lines of clients, headers of answers, what is made once for each test.
+import framestorm.plan.Answer
 import framestorm.plan.ClientSample
 import framestorm.plan.Json
 import framestorm.plan.PerTest
 import framestorm.plan.Secrets
 import framestorm.plan.ServerTiming
 import framestorm.plan.Statuses
+import org.apache.jmeter.control.LoopController
 import org.apache.jmeter.engine.StandardJMeterEngine
+import java.util.function.UnaryOperator
+import org.apache.jmeter.protocol.http.sampler.HTTPSampleResult
 import org.apache.jmeter.samplers.SampleResult
 import org.apache.jmeter.threads.JMeterContextService
+import org.apache.jmeter.threads.JMeterThread
+import org.apache.jmeter.threads.JMeterVariables
+import org.apache.jmeter.threads.ThreadGroup
 import org.apache.jmeter.util.JMeterUtils
+import org.apache.jorphan.collections.HashTree
 
 JMeterUtils.loadJMeterProperties("${args[0]}/bin/jmeter.properties")
 
@@ -54,3 +62,18 @@ assert ['200', '204', '304', '404', '500'].findAll { Statuses.of('2xx, 304,400-4
 def secrets = new Secrets()
 String value = secrets.resolved('${env:PATH}')
 assert secrets.masked("a $value b ${URLEncoder.encode(value, 'UTF-8')}") == 'a ${env:PATH} b ${env:PATH}'
+
+// What cannot be judged, whatever the error, does not pass.
+def answer = new HTTPSampleResult()
+answer.URL = new URL('http://h/')
+answer.responseCode = '200'
+answer.successful = true
+answer.setResponseData('a secret', 'UTF-8')
+ctx.variables = new JMeterVariables()
+[url: 'http://h/', method: 'GET', expect: 'x'].each { name, text -> ctx.variables.put(name, text) }
+ctx.variables.putObject('filling', { throw new IOException() } as UnaryOperator)
+ctx.threadGroup = new ThreadGroup()
+ctx.thread = new JMeterThread(new HashTree(new LoopController()), null, null)
+ctx.previousResult = answer
+Answer.judge(ctx)
+assert [answer.successful, answer.responseMessage, answer.responseDataAsString] == [false, 'not-judged', '']

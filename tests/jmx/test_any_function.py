@@ -266,6 +266,20 @@ def test_a_secret_is_shown_nowhere(
     assert [form for form in forms if form in kept] == []
 
 
+@pytest.mark.parametrize("path", ["/f?key=", ""])
+def test_a_secret_that_is_a_part_of_the_address_too(
+    path: str, run_plan: RunPlan, stand_in: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the port, or 1 of 127.0.0.1: the answer is judged, and the path shows the secret's name."""
+    server = stand_in({"body": b"no"})
+    address = server.url.split("/")[2]
+    monkeypatch.setenv("PART", address.rpartition(":")[2] if path else "/function")
+    url = f"http://{address}{path}${{env:PART}}/1"
+    run = run_plan("requests", url=url, method="GET", users=1, ramp_s=0, hold_s=0.5, expect="yes")
+    assert set(run.count("responseMessage")) == {("expect-not-met",)} and run.errors() == []
+    assert {row["URL"] for row in run.rows()} == {f"http://{address}{path or '/'}${{env:PART}}/1"}
+
+
 def test_a_password_that_makes_the_proxys_address_wrong_is_not_shown(
     run_plan: RunPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,9 @@ MISTAKES = [
     ({"form": "a=b", "body": "x"}, "set only one of them"),
     ({"form": "a=b", "method": "GET"}, "set only one of them"),
     ({"expect": "$.score >= high"}, "-Jexpect=$.score >= high: expected a number after >=, got 'high'"),
+    ({"expect": '$.score>="5"'}, "expected a number after >=, got '\"5\"'"),
+    ({"reject": "$.code=0"}, "-Jreject=$.code=0: expected ==, !=, >=, <=, > or < after the path"),
+    ({"reject": "$.codes[0].n=>0"}, "expected ==, !=, >=, <=, > or < after the path"),
     ({"figures": "tokens=$.["}, "-Jfigures=tokens=$.["),
     ({"figures": "tokens"}, "-Jfigures=tokens: 'tokens' is not of the form name=JSONPath"),
 ]
@@ -146,6 +149,22 @@ def test_what_an_answer_meets(of_classes: OfClasses) -> None:
         '"b": 9007199254740993, "h": 12345678901234567890, "text": "10"}'
     )
     assert of_classes([{"conditions": [*same, *other], "answer": exact}])[0]["met"] == same
+    of_json = [
+        "$.code!=1", "$.code==0", "$.code>=0", "$.list[?(@.n>1)].n==2", '$.state == "done"', '$.state=="done"',
+        "$.error==null", "$.error != done", "$.state != null", "$.none == []", "$.pair == [1,2]", '$.sizes == {"a": 1}',
+        '$.quote == "\\"x\\""',
+        '$.digits == "7"', "$.ok == true", '$.null == "null"', "$['a==b'] == 1",
+    ]  # fmt: skip
+    not_of_json = [
+        "$.code!=0", "$.error", "$.error != null", "$.absent == null", "$.absent != null", '$.code == "0"',
+        '$.ok == "true"', "$.state == null", "$.null == null", "$.pair == [2,1]", "$.digits > 6",
+    ]  # fmt: skip
+    answer_of_json = (
+        '{"code": 0, "list": [{"n": 1}, {"n": 2}], "state": "done", "error": null, "none": [], "pair": [1, 2], '
+        '"ok": true, "sizes": {"a": 1}, "quote": "\\"x\\"", "digits": "7", "null": "null", "a==b": 1}'
+    )
+    found = of_classes([{"conditions": [*of_json, *not_of_json], "answer": answer_of_json}])[0]["met"]
+    assert found == of_json
     of_row = ["$.text == {column}", "{column}", "$.n < {column}", "//a[.='{column}']"]
     answers = [{"conditions": of_row, "answer": answer, "column": column} for column in ("7 a", "3")]
     assert [each["met"] for each in of_classes(answers)] == [

@@ -14,6 +14,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.UnaryOperator;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 import java.util.stream.Collectors;
@@ -41,6 +42,7 @@ public final class Answer {
     private static final Set<String> CODINGS = Set.of("", "identity", "gzip", "x-gzip", "deflate", "br"); // JMeter's
     private static final Set<String> WITH_BODY = Set.of("POST", "PUT", "PATCH");
     private static final Pattern LOGIN = Pattern.compile(".*@");
+    private static final Pattern URL_PARTS = Pattern.compile("(?s)(\\w+://)([^/?#]*@)?([^/?#]*)(.*)");
     private static final Pattern NOT_IN_XML = Pattern.compile("[^\\p{Print}\\s]");
 
     private final HTTPSampleResult result;
@@ -66,16 +68,17 @@ public final class Answer {
     }
 
     /** Called after each request. */
-    public static void judge(JMeterContext ctx) throws Exception {
+    public static void judge(JMeterContext ctx) {
         SampleResult result = ctx.getPreviousResult();
         try {
             AbstractThreadGroup group = ctx.getThreadGroup();
             boolean goesOn = group instanceof AbstractDynamicThreadGroup
                 ? ((AbstractDynamicThreadGroup) group).isRunning() : Running.goesOn(ctx.getThread());
-            new Answer((HTTPSampleResult) result, ctx.getVariables(), !goesOn).judge();
-        } catch (RuntimeException | StackOverflowError error) { // none passes because it could not be judged
+            new Answer((HTTPSampleResult) result, ctx.getVariables(), !goesOn).judgeAndMask();
+        } catch (Exception | StackOverflowError error) { // none passes because it could not be judged
             result.setSuccessful(false);
-            result.setResponseMessage("exception");
+            result.setResponseMessage("not-judged");
+            result.setResponseData("", "UTF-8"); // it may repeat a secret
             LOG.error("an answer could not be judged", error);
         }
     }
@@ -161,7 +164,32 @@ public final class Answer {
         return headers;
     }
 
-    private void judge() throws MalformedURLException {
+    private void judgeAndMask() throws MalformedURLException {
+        try {
+            judge();
+        } finally {
+            if (!secrets.areNone()) { // what a listener may save of the request, and an answer that repeats it
+                result.setURL(masked(result.getURL()));
+                result.setRequestHeaders(secrets.masked(result.getRequestHeaders()));
+                result.setQueryString(secrets.masked(result.getQueryString()));
+                result.setResponseHeaders(secrets.masked(result.getResponseHeaders()));
+            }
+            Body.release();
+        }
+    }
+
+    // A secret that is also a part of host or port says nothing there, and its name in that place makes no URL.
+    private URL masked(URL url) throws MalformedURLException {
+        Matcher parts = URL_PARTS.matcher(url.toString());
+        if (!parts.matches()) {
+            return url;
+        }
+        String login = parts.group(2) == null ? "" : secrets.masked(parts.group(2));
+        String path = secrets.masked(parts.group(4));
+        return new URL(parts.group(1) + login + parts.group(3) + (path.startsWith("$") ? "/" : "") + path);
+    }
+
+    private void judge() {
         String accept = Given.property(vars, "accept"); // of plans that send frames
         cause = isWhole ? statusCause()
             // Closed here by the plan's total time-out, or because the run is stopped at once.
@@ -185,18 +213,11 @@ public final class Answer {
         putVariables();
         // An image for each frame, or a long text, would make the tree unreadable.
         String text = accept.isEmpty() ? beginning() : Json.written(line());
-        if (!secrets.areNone()) { // what a listener may save of the request, and an answer that repeats it
-            result.setURL(new URL(secrets.masked(result.getURL().toString())));
-            result.setRequestHeaders(secrets.masked(result.getRequestHeaders()));
-            result.setQueryString(secrets.masked(result.getQueryString()));
-            result.setResponseHeaders(secrets.masked(result.getResponseHeaders()));
-        }
         result.setSuccessful(cause == null);
         result.setResponseCode(isWhole ? result.getResponseCode() : cause);
         result.setResponseMessage(cause == null ? "OK" : cause);
         result.setResponseData(text, "UTF-8");
         result.setDataType(SampleResult.TEXT); // JMeter saves no other
-        Body.release();
     }
 
     private String statusCause() {

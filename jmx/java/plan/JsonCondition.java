@@ -1,22 +1,34 @@
 package framestorm.plan;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.jayway.jsonpath.JsonPath;
 import com.jayway.jsonpath.JsonPathException;
 import java.math.BigDecimal;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.codehaus.groovy.runtime.InvokerHelper;
 
-/** A JSONPath, and what one of its values has to be, if anything: $.faces[0], $.state == done, $.score >= 0.5. */
+/**
+ * A JSONPath, and what one of its values has to be, if anything: $.faces[0], $.state == done, $.score >= 0.5. What stands
+ * after the operator means what it means in client/expect.py; without quotes it may also be a text.
+ */
 final class JsonCondition implements Condition {
-    private static final Pattern OPERATOR = Pattern.compile("\\s+(==|!=|<=|>=|<|>)\\s+");
+    private static final ObjectMapper STRICT = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
+    private static final Pattern OPERATOR = Pattern.compile("\\s*(==|!=|<=|>=|<|>)\\s*");
+    // JSONPath would take it for a part of a name, which no answer has.
+    private static final Pattern SIGN_IN_NAME = Pattern.compile("(?s)\\$(?:\\.{1,2}[\\w*-]+|\\[[^\\]]*\\])+\\s*[=<>!~].*");
 
     private final JsonPath path;
     private final String operator; // null if the value may be any
     private final String template; // of what it has to be
+    private final boolean isText; // it is in quotes, so that it is no number or null
 
     JsonCondition(String text) {
         JsonPath before = null;
@@ -24,18 +36,42 @@ final class JsonCondition implements Condition {
         while (before == null && operators.find()) { // a path may have operators too, in a filter
             before = pathOf(text.substring(0, operators.start()));
         }
-        path = before == null ? JsonPath.compile(text) : before;
+        path = before == null ? compiled(text) : before;
         operator = before == null ? null : operators.group(1);
-        template = before == null ? "" : text.substring(operators.end());
-        if (isOfNumbers() && number(template) == null && !template.contains("{")) {
-            throw new IllegalArgumentException("expected a number after " + operator + ", got '" + template + "'");
+        String after = before == null ? "" : text.substring(operators.end()).trim();
+        String quoted = quoted(after);
+        isText = quoted != null;
+        template = isText ? quoted : after;
+        if (isOfNumbers() && (isText || number(template) == null && !template.contains("{"))) {
+            throw new IllegalArgumentException("expected a number after " + operator + ", got '" + after + "'");
+        }
+    }
+
+    private static JsonPath compiled(String text) {
+        if (SIGN_IN_NAME.matcher(text).matches()) {
+            throw new IllegalArgumentException("expected ==, !=, >=, <=, > or < after the path");
+        }
+        return JsonPath.compile(text);
+    }
+
+    // What a text in quotes says; null of all else.
+    private static String quoted(String text) {
+        Object value = text.startsWith("\"") ? parsed(text) : null;
+        return value instanceof String ? (String) value : null;
+    }
+
+    private static Object parsed(String json) {
+        try {
+            return STRICT.readValue(json, Object.class);
+        } catch (JsonProcessingException none) {
+            return null;
         }
     }
 
     private static JsonPath pathOf(String text) {
         try {
-            return JsonPath.compile(text);
-        } catch (JsonPathException ignored) {
+            return compiled(text);
+        } catch (JsonPathException | IllegalArgumentException ignored) {
             return null;
         }
     }
@@ -49,10 +85,10 @@ final class JsonCondition implements Condition {
         String wanted = filled.apply(template);
         return Values.read(answer, () -> {
             try {
-                Object value = JsonPath.using(JsonFigures.LENIENT).parse(Values.json(answer)).read(path);
+                Object value = JsonPath.parse(Values.json(answer)).read(path);
                 List<?> values = path.isDefinite() ? Collections.singletonList(value) : (List<?>) value;
-                return values.stream().anyMatch(each -> each != null && isMetBy(each, wanted));
-            } catch (JsonPathException | IllegalArgumentException ignored) { // it is no JSON
+                return values.stream().anyMatch(each -> isMetBy(each, wanted));
+            } catch (RuntimeException ignored) { // it is no JSON, or has nothing there
                 return false;
             }
         });
@@ -60,16 +96,25 @@ final class JsonCondition implements Condition {
 
     private boolean isMetBy(Object value, String wanted) {
         if (operator == null) {
-            return true;
+            return value != null;
         }
-        BigDecimal number = value instanceof Number ? number(wanted) : null;
+        BigDecimal number = value instanceof Number && !isText ? number(wanted) : null;
         Integer order = number == null ? null : order((Number) value, number);
         if (!isOfNumbers()) {
-            // Lists and objects as [1, 2] and [a:b].
-            boolean isEqual = InvokerHelper.toString(value).equals(wanted) || order != null && order == 0;
-            return isEqual == operator.equals("==");
+            return (order != null && order == 0 || isEqual(value, wanted)) == operator.equals("==");
         }
         return order != null && (order == 0 ? operator.endsWith("=") : order < 0 == operator.startsWith("<"));
+    }
+
+    private boolean isEqual(Object value, String wanted) {
+        if (isText) {
+            return wanted.equals(value);
+        } else if (value == null || wanted.equals("null")) {
+            return value == null && wanted.equals("null");
+        }
+        String shown = InvokerHelper.toString(value); // lists and objects as [1, 2] and [a:b]
+        boolean hasParts = value instanceof Collection || value instanceof Map;
+        return shown.equals(wanted) || hasParts && shown.equals(InvokerHelper.toString(parsed(wanted)));
     }
 
     private static BigDecimal number(String text) {
