@@ -59,12 +59,16 @@ class Caller:
         host = parts.hostname.replace("%25", "%", 1)  # the zone of an address, as RFC 6874 writes it
         within_s = min(connect_timeout_s, timeout_s)
         self._connection: http.client.HTTPConnection
+        # One that is not named is not left to http.client, which takes the last number of an IPv6 address for it.
+        port = (443 if parts.scheme == "https" else 80) if parts.port is None else parts.port
+        if not host.isprintable() or " " in host:  # http.client's own error is no ValueError
+            raise ValueError(f"URL {url!r} cannot be used: its host has a blank or another character that no host has")
         if parts.scheme == "https":
             context = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
             name = server_name(headers) or host.partition("%")[0]
-            self._connection = _SniConnection(name, host, parts.port, timeout=within_s, context=context)
+            self._connection = _SniConnection(name, host, port, timeout=within_s, context=context)
         else:
-            self._connection = http.client.HTTPConnection(host, parts.port, timeout=within_s)
+            self._connection = http.client.HTTPConnection(host, port, timeout=within_s)
         self._connection.response_class = FinalResponse
 
     def renew_trace(self) -> str | None:

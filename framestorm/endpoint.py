@@ -114,7 +114,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
     connection = http.client.HTTPConnection(*place, timeout=CONNECT_WITHIN_S)
     name = server_name or host.partition("%")[0]
     if proxy:
-        login = base64.b64encode(f"{way.username}:{way.password or ''}".encode()).decode()
+        login = base64.b64encode(urllib.parse.unquote(f"{way.username}:{way.password or ''}").encode()).decode()
         connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
     try:
         connection.connect()

@@ -85,6 +85,23 @@ def test_the_name_in_a_host_header(headers: dict[str, str], name: str | None) ->
     assert server_name(headers) == name
 
 
+@pytest.mark.parametrize(
+    ("url", "address"), [("http://[::1]/", ("::1", 80)), ("https://[fe80::1%25eth0]/", ("fe80::1%eth0", 443))]
+)
+def test_an_address_without_a_port_has_that_of_its_scheme(
+    url: str, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+    monkeypatch.setattr(socket, "create_connection", lambda place, *_: called.append(place) or socket.socket())
+    by_task_client(url)
+    assert called == [address]
+
+
+def test_a_host_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="URL 'http://a b:80/' cannot be used: its host has a blank"):
+        by_task_client("http://a b:80/")
+
+
 @clients
 @pytest.mark.parametrize("host", ["[::1]", "[::1%251]", "[::1%1]"])
 def test_the_zone_of_an_address_is_for_the_connection_only(send: Send, host: str) -> None:

@@ -60,12 +60,12 @@ def shaking_hands(certificate: Path) -> Iterator[tuple[int, list[bytes]]]:
 )
 def test_a_servers_certificate(host: str, authorities: str, error: type[Exception] | None, certificate: Path) -> None:
     with shaking_hands(certificate) as (port, asked):
-        for proxy in ("", f"http://me:pw@127.0.0.1:{port}"):
+        for proxy in ("", f"http://me:p%40w@127.0.0.1:{port}"):
             with pytest.raises(error) if error else contextlib.nullcontext():
                 endpoint.check_certificate(f"https://{host}:{port}/f", "-Jca", authorities.format(certificate), proxy)
     if error is None and authorities != "none":
         assert len(asked) == 1 and asked[0].startswith(f"CONNECT localhost:{port}".encode())
-        assert b"Proxy-Authorization: Basic bWU6cHc=" in asked[0]
+        assert b"Proxy-Authorization: Basic bWU6cEB3" in asked[0]
 
 
 @pytest.mark.parametrize(
