@@ -6,6 +6,7 @@ A part of what jmx/java/plan/Answer.java takes: names and numbers only, `$.outpu
 import json
 import operator
 import re
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +20,9 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
+_FLOATS = {"FP16": "<e", "BF16": "<f", "FP32": "<f"}
+
+
 class Condition(NamedTuple):
     """A path by its names and numbers; without a sign, it is enough that there is a value."""
 
@@ -28,18 +32,34 @@ class Condition(NamedTuple):
 
     def is_met(self, answer: Any) -> bool:
         """Return whether the answer meets the condition."""
+        datatype = None  # of the output, where it has one
         try:
             for step in self.path:
+                datatype = answer.get("datatype", datatype) if isinstance(answer, dict) else datatype
                 answer = answer[step]
         except (LookupError, TypeError):
             return False
         if self.sign is None:
             return answer is not None
+        value = _as_stored(self.value, datatype)
         if self.sign in {"==", "!="}:
             # In JSON, true is not 1.
-            is_equal = answer == self.value and isinstance(answer, bool) == isinstance(self.value, bool)
+            is_equal = answer == value and isinstance(answer, bool) == isinstance(value, bool)
             return is_equal == (self.sign == "==")
-        return isinstance(answer, int | float) and _ORDERS[self.sign](answer, self.value)
+        return isinstance(answer, int | float) and _ORDERS[self.sign](answer, value)
+
+
+def _as_stored(value: Any, datatype: Any) -> Any:
+    """Return a number as an output of this type has it: the 0.1 of an FP32 is another than that of Python."""
+    if datatype not in _FLOATS or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        if datatype == "BF16":  # the upper half of FP32, rounded as tensors.py does
+            bits = int.from_bytes(struct.pack("<f", value), "little") + 0x8000 >> 16 << 16
+            return struct.unpack("<f", struct.pack("<I", bits))[0]
+        return struct.unpack(_FLOATS[datatype], struct.pack(_FLOATS[datatype], value))[0]
+    except (OverflowError, struct.error):  # it has no such number
+        return value
 
 
 def parse(text: str) -> Condition:

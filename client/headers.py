@@ -1,6 +1,7 @@
 r"""Headers that the user adds to each request. They come by the environment: a process list shows no secret.
 
-A line each (or \n between them), or @file. `${env:NAME}` is the value of a variable, which is read here only.
+A line each (or \n between them), or @file with a line each. `${env:NAME}` is the value of a variable, which is
+read here only.
 """
 
 import os
@@ -21,10 +22,9 @@ def given() -> dict[str, str]:
     Of a name that is given twice the values are joined. The length of a body is the client's own matter.
     """
     text = os.environ.get(VARIABLE, "")
-    if text.startswith("@"):
-        text = Path(text[1:]).read_text(encoding="utf-8-sig")
+    text = Path(text[1:]).read_text(encoding="utf-8-sig") if text.startswith("@") else text.replace("\\n", "\n")
     headers: dict[str, str] = {}
-    for line in filter(None, map(str.strip, re.split(r"[\r\n]|\\n", text))):
+    for line in filter(None, map(str.strip, re.split(r"[\r\n]", text))):
         parts = _HEADER.fullmatch(line)
         if parts is None:
             raise ValueError(f"header {line!r} is not of the form Name: value")

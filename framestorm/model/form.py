@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # As jmx/java/plan/Form.java reads them; a test compares the two. JMeter 5.5 cannot write names beyond ASCII.
 _FIELD = re.compile(r"(?as)([!-<>-~][ -<>-~]*)=([@<]?)(.*?)((?:;type=[\w.+-]+/[^;=]+(?:; *charset=[\w-]+)?)?)")
-_LINE_END = re.compile(r"\r\n|[\r\n]|\\n")  # splitlines() also splits at characters that a value may have
+_LINE_END = re.compile(r"[\r\n]")  # splitlines() also splits at characters that a value may have
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,13 @@ class Field:
 
 
 def parse(text: str) -> list[Field]:
-    """Return the fields of a form.
+    r"""Return the fields of a form; in one of a single line without an end, as in a property, \n is that of a line.
 
     Raises:
         ValueError: a line is not a field.
     """
     fields = []
+    text = text if _LINE_END.search(text) else text.replace("\\n", "\n")
     for line in filter(None, map(str.strip, _LINE_END.split(text))):
         match = _FIELD.fullmatch(line)
         if match is None:
@@ -43,7 +44,8 @@ def parse(text: str) -> list[Field]:
 
 def with_paths(text: str, place: Callable[[str], str]) -> str:
     """Return the form with each of its paths as `place` gives it."""
-    return "\n".join(
+    lines = "\n".join(
         str(Field(each.name, each.sign, place(each.value), each.content_type) if each.sign else each)
         for each in parse(text)
     )
+    return f"{lines}\n" if "\\n" in lines else lines  # of a file, where it is no end of a line

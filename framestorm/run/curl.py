@@ -229,6 +229,8 @@ def _headers(values: dict[str, list[str]], body: str) -> list[tuple[str, str]]:
         name, colon, value = line.partition(":")
         if not colon:
             raise UsageError(f"--curl: -H {line}: expected Name: value")
+        if re.search(r"[\r\n]", line.strip()):
+            raise UsageError(f"--curl: -H {line!r}: a header is one line: write a -H for each")
         headers.append((name.strip(), value.strip()))
     if files := [cookie for cookie in values["cookie"] if "=" not in cookie]:
         raise UsageError(f"--curl: -b {files[0]}: give the cookies themselves, name=value")

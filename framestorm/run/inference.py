@@ -118,7 +118,7 @@ def _packed(datatype: str, values: Sequence[Any]) -> bytes:
 
 def _inputs(model: str, headers: Sequence[str]) -> list[_Tensor]:
     # A redirect may lead to another host, which must not get the headers; and requests for inferences would follow it.
-    answer = request("GET", model, headers=dict(headers_of("\n".join(headers))), follows_redirects=False)
+    answer = request("GET", model, headers=dict(headers_of("\n".join(headers), is_file=True)), follows_redirects=False)
     if answer.is_redirect:
         raise FramestormError(
             f"GET {model} is answered by a redirect (status {answer.status_code}, Location "

@@ -95,15 +95,17 @@ def _file_reference(name: str, reference: str, folder: Path) -> str:
     return f"@{path}"
 
 
-def headers_of(text: str) -> list[tuple[str, str]]:
+def headers_of(text: str, *, is_file: bool = False) -> list[tuple[str, str]]:
     """Read headers as clients and plans do that send them: client/headers.py and jmx/java/plan/Given.java.
 
     Raises:
         UsageError: they refuse them.
     """
     headers = []
-    text = read_utf_8(Path(text[1:]), f"-Jheaders={text}") if text.startswith("@") else text
-    for line in filter(None, map(str.strip, re.split(r"[\r\n]|\\n", text))):
+    if text.startswith("@"):
+        text, is_file = read_utf_8(Path(text[1:]), f"-Jheaders={text}"), True
+    text = text if is_file else text.replace("\\n", "\n")
+    for line in filter(None, map(str.strip, re.split(r"[\r\n]", text))):
         header = _HEADER.fullmatch(line)
         if header is None:
             raise UsageError(f"-Jheaders: header {line!r} is not of the form Name: value")
@@ -123,7 +125,7 @@ def _form(name: str, text: str, folder: Path) -> str:
     try:
         if text.startswith("@"):
             path = Path(text.removeprefix("@"))
-            folder, text = path.parent, read_utf_8(path, f"-J{name}={text}")
+            folder, text = path.parent, read_utf_8(path, f"-J{name}={text}") + "\n"
         return form.with_paths(text, lambda path: _file_reference(name, f"@{path}", folder).removeprefix("@"))
     except ValueError as error:
         raise UsageError(f"-J{name}: {error}") from None

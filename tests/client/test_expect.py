@@ -29,6 +29,19 @@ def test_a_condition_is_met_by_a_value(condition: str, is_met: bool) -> None:
     assert parse(condition).is_met(ANSWER) == is_met
 
 
+@pytest.mark.parametrize(
+    ("datatype", "stored"),
+    [("FP16", 0.0999755859375), ("BF16", 0.10009765625), ("FP32", 0.10000000149011612), ("FP64", 0.1)],
+)
+def test_a_number_is_compared_as_its_output_has_it(datatype: str, stored: float) -> None:
+    answer = {"outputs": [{"name": "y", "datatype": datatype, "data": [stored]}]}
+    signs = [
+        sign for sign in ("==", "!=", ">=", "<=", ">", "<") if parse(f"$.outputs[0].data[0] {sign} 0.1").is_met(answer)
+    ]
+    assert signs == ["==", ">=", "<="]
+    assert not parse("$.outputs[0].data[0] == 1e300").is_met(answer)
+
+
 @pytest.mark.parametrize("text", ["", "outputs", "$", "$.a[x]", "$..a", "$.a[*]", "$.a >", "$.a > cat", "$.a > true"])
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(ValueError):

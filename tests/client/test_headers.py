@@ -61,6 +61,8 @@ def test_a_file_and_lines_are_read_alike(tmp_path: Path, monkeypatch: pytest.Mon
     for words in (text, text.replace("\n", r"\n"), f"@{tmp_path}/headers"):
         monkeypatch.setenv(headers.VARIABLE, words)
         assert given() == {"Cookie": "a=1; b=2", "X-Tag": "one, t:wo", "Empty": ""}
+    (tmp_path / "headers").write_text(r"X-Path: C:\new")
+    assert given() == {"X-Path": r"C:\new"}, "only in a property does it end a line"
     monkeypatch.delenv(headers.VARIABLE)
     assert given() == {}
 

@@ -29,8 +29,8 @@ def test_rows_fill_url_headers_and_body(
     run_plan: RunPlan, stand_in: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_TOKEN", SECRET)
-    (tmp_path / "people.csv").write_text('name,age\n"Ada ""A"" Lovelace",36\n\nJosé,7\n\n', encoding="utf-8-sig")
-    (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\nX-Name: of {age}\n")
+    (tmp_path / "people.csv").write_text('name, age\n"Ada ""A"" Lovelace",36\n\nJosé,7\n\n', encoding="utf-8-sig")
+    (tmp_path / "headers").write_text("Authorization: Bearer ${env:API_TOKEN}\nX-Name: of {age}\nX-Path: C:\\new\n")
     server = stand_in({"repeats": True, "content_type": "text/plain; charset=utf-8"})
     run = run_plan(
         "request-rate", url=f"{server.url}?name={{name}}&key=${{env:API_TOKEN}}", method="PUT", rate_per_s=4, hold_s=1,
@@ -41,11 +41,8 @@ def test_rows_fill_url_headers_and_body(
     first = next(sent for sent in server.received if b"36" in sent.body)
     assert json.loads(first.body) == {"name": 'Ada "A" Lovelace', "age": 36, "of": {}}
     assert first.path.startswith("/function/face-blur?name=Ada%20%22A%22%20Lovelace&key=")
-    assert (first.method, first.headers["Content-Type"], first.headers["X-Name"]) == (
-        "PUT",
-        "application/json",
-        "of 36",
-    )
+    kinds = [first.headers[name] for name in ("Content-Type", "X-Name", "X-Path")]
+    assert (first.method, kinds) == ("PUT", ["application/json", "of 36", "C:\\new"])
     assert {sent.headers["Authorization"] for sent in server.received} == {f"Bearer {SECRET}"}
     assert run.count("index", "responseMessage") == {("0", "expect-not-met"): 2, ("1", "OK"): 2}
     # The function repeats the headers in its answer, of which the tree has the beginning.
@@ -426,14 +423,13 @@ def test_a_plan_sends_what_curl_would(
     monkeypatch.chdir(tmp_path)
     Path("scan.json").write_text('{"a": 1}')
     server = stand_in({"body": b"ok"})
-    curl = (
-        f"curl -X PUT -H 'Authorization: Bearer ${{env:TOKEN}}' -H 'X-A: b, c' -d @scan.json '{server.url}/(x)?a=1,2'"
-    )
+    curl = "curl -X PUT -H 'Authorization: Bearer ${env:TOKEN}' -H 'X-A: b, c' -d @scan.json "
+    curl += f"'{server.url}/(x)[1]?a=1,2&b[]=c'"
     assert new_plan.write(Path("ocr.jmx"), curl, JMX / "requests.jmx") == [Path("ocr.jmx"), Path("ocr.headers")]
     run = run_plan(str(tmp_path / "ocr"), users=1, ramp_s=0, hold_s=0.5)
     assert set(run.count("label", "responseMessage")) == {("request", "OK")}
     sent = server.received[0]
-    assert (sent.method, sent.path, sent.body) == ("PUT", "/function/face-blur/%28x%29?a=1,2", b'{"a": 1}')
+    assert (sent.method, sent.path, sent.body) == ("PUT", "/function/face-blur/%28x%29%5B1%5D?a=1,2&b[]=c", b'{"a": 1}')
     kinds = [sent.headers[name] for name in ("Authorization", "X-A", "Content-Type")]
     assert kinds == ["Bearer t0", "b, c", "application/json"]
 

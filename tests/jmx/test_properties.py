@@ -19,6 +19,8 @@ FORMS: dict[str, list[tuple[str, str, str, str]] | None] = {
     "a=b": [("a", "", "b", "")],
     "a=": [("a", "", "", "")],
     r" a=b \n\n c=d": [("a", "", "b", ""), ("c", "", "d", "")],
+    "a=C:\\new\n": [("a", "", "C:\\new", "")],
+    "a=b\nc=x\\ny": [("a", "", "b", ""), ("c", "", "x\\ny", "")],
     "a=b\r\nc=d\re=f": [("a", "", "b", ""), ("c", "", "d", ""), ("e", "", "f", "")],
     "a b=c=d": [("a b", "", "c=d", "")],
     "~!=1": [("~!", "", "1", "")],
@@ -172,4 +174,5 @@ def test_what_an_answer_meets(of_classes: OfClasses) -> None:
         ["$.n < {column}"],
     ]
     of_page = ["//b[.='2']", "xpath:count(//b) = 1", "//c", "xpath:count(//b) = 2", "$.a"]
-    assert of_classes([{"conditions": of_page, "answer": "<a><b>2</b></a>"}])[0]["met"] == of_page[:2]
+    for answer in ("<a><b>2</b></a>", "\ufeff<?xml version='1.0'?><a><b>2</b></a>"):
+        assert of_classes([{"conditions": of_page, "answer": answer}])[0]["met"] == of_page[:2]

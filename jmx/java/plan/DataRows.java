@@ -9,6 +9,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.StringReader;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -60,7 +61,7 @@ final class DataRows {
 
     private void readCsv(File file, String text) throws IOException {
         BufferedReader lines = new BufferedReader(new StringReader(text));
-        String[] names = CSVSaveService.csvReadFile(lines, ',');
+        String[] names = Arrays.stream(CSVSaveService.csvReadFile(lines, ',')).map(String::trim).toArray(String[]::new);
         if (Set.copyOf(List.of(names)).size() < names.length) {
             throw new IllegalArgumentException(file + ": two columns have the same name");
         }

@@ -26,7 +26,10 @@ final class Form {
     Form(String property, Secrets secrets) throws IOException {
         boolean isFile = property.startsWith("@");
         String folder = isFile ? Given.file(property).getParent() : FileServer.getFileServer().getBaseDir();
-        for (String line : Given.linesOf(isFile ? Given.textOf(Given.file(property)) : property)) {
+        // The conductor puts the lines of a file in its place.
+        boolean hasLines = property.indexOf('\n') >= 0 || property.indexOf('\r') >= 0;
+        for (String line : isFile ? Given.lines(Given.textOf(Given.file(property)))
+                : hasLines ? Given.lines(property) : Given.linesOf(property)) {
             Matcher match = FIELD.matcher(line);
             if (!match.matches()) {
                 throw new IllegalArgumentException(

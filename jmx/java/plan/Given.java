@@ -18,6 +18,8 @@ import org.apache.jmeter.threads.JMeterVariables;
 /** What properties give to requests: texts, files, headers. */
 final class Given {
     private static final Pattern NOT_IN_URL = Pattern.compile("[\"<>\\\\^`{|}\\s]|%(?![0-9A-Fa-f]{2})"); // encoded, as by browsers
+    private static final Pattern NOT_IN_PATH = Pattern.compile("[\\[\\]]|" + NOT_IN_URL);
+    private static final Pattern URL_PARTS = Pattern.compile("(?s)((?:\\w+://[^/?#]*)?)([^?#]*)(.*)");
     private static final Pattern NOT_IN_HEADER = Pattern.compile("[^\\t -~\\u00A0-\\u00FF]"); // JMeter would send ? for it
     private static final Pattern HEADER = Pattern.compile("[!#-'*+.^`|~\\w-]+\\s*:.*");
     private static final String BYTE_ORDER_MARK = "\uFEFF"; // as Windows writes it at the beginning
@@ -59,18 +61,29 @@ final class Given {
 
     /** The lines of a property that has one to a line, or \n between them. */
     static List<String> linesOf(String property) {
-        return property.replace("\\n", "\n").lines().map(String::trim).filter(each -> !each.isEmpty())
-            .collect(Collectors.toList());
+        return lines(property.replace("\\n", "\n"));
+    }
+
+    /** The lines of a file, in which \n is what it is. */
+    static List<String> lines(String text) {
+        return text.lines().map(String::trim).filter(each -> !each.isEmpty()).collect(Collectors.toList());
     }
 
     static String encoded(String url) {
-        return NOT_IN_URL.matcher(url).replaceAll(each -> String.format("%%%02X", (int) each.group().charAt(0)));
+        Matcher parts = URL_PARTS.matcher(url);
+        parts.matches();
+        // Java has brackets around an IPv6 address and in a query, but in no path.
+        return encoded(NOT_IN_URL, parts.group(1)) + encoded(NOT_IN_PATH, parts.group(2)) + encoded(NOT_IN_URL, parts.group(3));
+    }
+
+    private static String encoded(Pattern wrong, String text) {
+        return wrong.matcher(text).replaceAll(each -> String.format("%%%02X", (int) each.group().charAt(0)));
     }
 
     /** Headers, as client/headers.py reads them. */
     static List<Header> headers(String property, Secrets secrets) throws IOException {
         List<Header> headers = new ArrayList<>();
-        for (String line : linesOf(property.startsWith("@") ? textOf(file(property)) : property)) {
+        for (String line : property.startsWith("@") ? lines(textOf(file(property))) : linesOf(property)) {
             int colon = line.indexOf(':');
             if (!HEADER.matcher(line).matches()) {
                 throw new IllegalArgumentException("header '" + line + "' is not of the form Name: value");

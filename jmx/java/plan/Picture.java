@@ -46,7 +46,7 @@ final class Picture {
         try {
             return Values.read(text, MOST_VALUES, () -> {
                 try {
-                    return JSON.readTree(text);
+                    return JSON.readTree(Given.withoutMark(text));
                 } catch (JsonProcessingException ignored) {
                     return null;
                 }

@@ -58,7 +58,8 @@ final class Secrets {
             String asOthersWriteIt = ESCAPE.matcher(inJson)
                 .replaceAll(match -> Matcher.quoteReplacement(match.group().toLowerCase(Locale.ROOT)));
             for (String each : List.of(
-                    value, inForm, inForm.replace("+", "%20"), Given.encoded(value), inJson, asOthersWriteIt)) {
+                    value, inForm, inForm.replace("+", "%20"), Given.encoded(value), Given.encoded("?" + value).substring(1),
+                    inJson, asOthersWriteIt)) {
                 shown.put(each, reference);
             }
         }

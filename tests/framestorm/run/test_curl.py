@@ -122,6 +122,7 @@ def test_commands(command: str, expected: dict[str, object], tmp_path: Path, mon
         ("curl https://h/f -F 'file=@scan.png;filename=x.png'", ";filename="),
         ("curl https://h/f -F file=@a.png,b.png", "one file"),
         ("curl https://h/f -F lang", "of the form name=value"),
+        ("curl https://h/f -H $'X-A: b\\nX-C: d'", "a header is one line"),
         ("curl https://h/f --form-string a=@b", "-F 'a=<file'"),
         ("curl https://h/f -F $'a=b\\nc=d'", "-F 'a=<file'"),
         ("curl https://h/f -F a=b -d c", "either a form or a body"),

@@ -9,6 +9,7 @@ import pytest
 
 from framestorm import endpoint, paths
 from framestorm.errors import FramestormError, UsageError
+from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.facets import GRPC
 from framestorm.run import output, preparation, settings, target, video
@@ -380,3 +381,9 @@ def test_a_load_in_words_takes_the_place_of_rate_ramp_and_hold(tmp_path: Path) -
     both = What(paths.JMX / "request-rate.jmx", {**url, "rate_per_s": "5", "hold_s": "1"})
     with pytest.raises(UsageError, match="-Jload is the whole load: leave out -Jrate_per_s and -Jhold_s"):
         prepare(both, tmp_path / "run", Where("slaves"))
+
+
+def test_a_line_of_a_form_s_file_ends_where_it_does_there(tmp_path: Path) -> None:
+    (tmp_path / "form").write_text(r"path=C:\new")
+    values = prepare(what("requests", url="http://h/f", form=f"@{tmp_path}/form"), tmp_path / "run").settings.values
+    assert [str(field) for field in form.parse(values["form"])] == [r"path=C:\new"]
