@@ -106,8 +106,10 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         whole = sample_group(samples, label, at_rate=results.is_at_rate)
     functions = replicas.summarise_replicas(metrics, load, origin_ms)
     functions = starts.with_starts_and_ends(functions, metrics, samples, origin_ms)
-    # Without criteria, the assertions of transactions must hold too.
-    transactions = [name for name, of in labels.items() if of.kind == "transaction" and of.checks]
+    # Without criteria, the assertions of transactions must hold too. With 'Generate parent sample', JMeter writes no
+    # rows of their samplers: what failed there is in no other row.
+    is_foreign = results.jtl.is_foreign
+    transactions = [name for name, of in labels.items() if of.kind == "transaction" and (of.checks or is_foreign)]
     judged = samplers if texts else [*samplers, *transactions]
     if measured.must_keep_up and not record.accepts_overload and all(each.metric != OVERLOAD for each in parsed):
         parsed.append(parse(OVERLOAD))

@@ -69,7 +69,7 @@ _UNREPLACED = r"(?i)(?:\$|%24)(?:\{|%7B)[^{}/?&]{1,80}?(?:\}|%7D)|(?:<|%3C)EOF(?
 _FAILURE = (
     *_TEXT,
     (pl.col("URL") != "null").fill_null(value=True).alias("is_http"),
-    (pl.col("source") == TRANSACTION).alias("is_transaction"),
+    "is_transaction",
 )
 FAILURE_KEY = pl.concat_str(*_FAILURE, separator="\x1f").alias("_key")  # no figure begins like this
 _THREADS = {"time_s": pl.Int64, "host": pl.String, "threads": pl.Int64}
@@ -90,6 +90,7 @@ class Jtl:
     figures: the columns that are further figures; absent: the columns that it lacks; labels: how many rows have each;
         counts: of rows by label, host and source; ok, elapsed_ms: by label, how many are without error, and the sum of
         their times; assumed: sentences on what the file does not say itself.
+    is_foreign: it is not by the JMeter of this kit, so that transactions may be without the rows of their samplers.
     bad_rows: how many cannot be read; why_bad: what they lack.
     cut: how many transactions of each label the end of their threads cut off, which are no samples and not in rows.
     of_hosts: the rows of samplers, by host.
@@ -107,6 +108,7 @@ class Jtl:
     ok: Counter[str] = field(default_factory=Counter)
     elapsed_ms: dict[str, float] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    is_foreign: bool = False
     bad_rows: int = 0
     why_bad: str = ""
     cut: Counter[str] = field(default_factory=Counter)
@@ -161,6 +163,7 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     good = pl.all_horizontal(pl.col(needed).is_not_null()).alias("_good")
     possible = PossibleTimes.of(record, rows.select("start_ms"))
     rows = rows.with_columns(SOURCE, good, possible.holds(with_start=with_start).alias("_has_time"))
+    rows = rows.with_columns((pl.col("source") == TRANSACTION).alias("is_transaction"))
     rows = rows.with_columns(pl.when("_has_time").then(name).alias(name) for name in ("start_ms", "rtt_ms"))
     keys = ("label", "host", "source", "_good")
     # The sum of the times is not known if one of them cannot be.
@@ -178,6 +181,12 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     )
     has_kinds = bool({SAMPLE_KIND, IS_SUB_RESULT} & {*columns})
     absent = (*(name for name in MISSING if name not in columns), *(() if has_kinds else (SAMPLE_KIND,)))
+    is_foreign, assumed = record.source is not None or not has_kinds, opened.assumed
+    sources = {*counted.filter("_good")["source"]}
+    if is_foreign and TRANSACTION in sources and JTL not in sources:
+        is_whole = pl.when(pl.col("source") == TRANSACTION).then(pl.lit(JTL)).otherwise("source").alias("source")
+        rows, counted = rows.with_columns(is_whole), counted.with_columns(is_whole)
+        assumed += ("samples.jtl has rows of transactions only, none of their samplers; they are taken as the samples",)
     # A recorder names a transaction as its first request.
     of_samplers = {label for label, _, source, *_ in counted.iter_rows() if source == JTL}
     shared = sorted({label for label, _, source, *_ in counted.iter_rows() if source == TRANSACTION} & of_samplers)
@@ -186,7 +195,8 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
         own_name = pl.concat_str("label", pl.lit(OF_TRANSACTION))
         rows = rows.with_columns(pl.when(is_shared).then(own_name).otherwise("label").alias("label"))
     rows = rows.filter(is_sample)
-    jtl = Jtl(problem, rows, (*figures, *packed), absent, assumed=opened.assumed, threads=threads, failures=failures)
+    jtl = Jtl(problem, rows, (*figures, *packed), absent, threads=threads, failures=failures)
+    jtl.assumed, jtl.is_foreign = assumed, is_foreign
     of_samplers_only = counted.filter((pl.col("source") == JTL) & pl.col("_good"))
     span_ms = pl.col("end_ms").max() - pl.col("start_ms").min()
     of_hosts = of_samplers_only.group_by("host").agg(pl.col("len").sum(), pl.col("ms").sum(), span_ms)

@@ -134,10 +134,12 @@ def read_samples(run_dir: Path, warm_up_s: float = 0, temperature: str = "any", 
     """
     table = read_table(run_dir / "samples.csv")
     summary = read(run_dir / "summary.json", Summary)
-    first, labels = table.select(pl.col("start_ms").min(), pl.col("label").n_unique()).collect().row(0)
+    if summary.facts.cut_off:
+        # As on its page: what ended the run cut these off, so that they are neither successes nor failures.
+        table = table.filter(pl.col("cause").ne_missing("stopped"))
+    first = table.select(pl.col("start_ms").min()).collect().item()
     first_ms = -math.inf if first is None else float(first)
-    if label is not None or labels > 1:
-        table = of_label(table, summary.label if label is None else label)
+    table = of_label(table, summary.label if label is None else label)
     frames = table.sort("start_ms", maintain_order=True).collect()
     begin_ms = max(first_ms + 1000 * warm_up_s, summary.judged_from_ms)
     loaded = frames.filter(pl.col("start_ms") >= begin_ms) if begin_ms > first_ms else frames

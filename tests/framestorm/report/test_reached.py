@@ -10,6 +10,7 @@ from framestorm.model.load import Load
 from framestorm.model.run import Host, Record
 from framestorm.model.summary import Summary
 from framestorm.report import build
+from framestorm.results.samples import read_samples
 
 START_MS = 1_700_000_000_000
 USERS = Load("g", "ThreadGroup", "users", total=4, limit=4, groups=("g",))
@@ -137,6 +138,7 @@ def test_samples_that_a_schedules_end_cut_off_are_no_failures(tmp_path: Path) ->
     summary = summarised(tmp_path, (OPEN,), [0.0, 0.1, 0.2], log=end % (START_MS + 252), ok="false")
     # The last ended after the group's threads were told to, by a clock that is 2 ms late.
     assert (summary.main.n, summary.main.causes, summary.facts.cut_off) == (2, {"unknown": 2}, 1)
+    assert read_samples(tmp_path).sent == 2, "nor are they for a comparison"
 
 
 def test_each_slave_counts_from_its_own_start(tmp_path: Path) -> None:

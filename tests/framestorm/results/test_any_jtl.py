@@ -260,6 +260,37 @@ def test_a_file_without_a_sample_is_not_judged(name: str, tmp_path: Path) -> Non
     assert summary.missing and not summary.main.n
 
 
+OF_PARENT = {"label": "Buy", "responseCode": 500, "success": "false", "URL": "null"}
+OF_PARENT |= {"responseMessage": '"Number of samples in transaction : 3, number of failing samples : 1"'}
+RUNS_OF_OTHERS = pytest.mark.parametrize(
+    ("run", "header"),
+    [(RUN, HEADER), (RUN | {"source": "results.jtl"}, [*HEADER, "sample_kind"])],
+    ids=["no column of kinds", "a JTL that was XML"],
+)
+
+
+@RUNS_OF_OTHERS
+def test_a_transaction_is_judged_whose_samples_have_no_rows(
+    run: dict[str, Any], header: list[str], tmp_path: Path
+) -> None:
+    """As JMeter writes one with 'Generate parent sample'."""
+    rows = [row(0), [*row(1, **OF_PARENT), "transaction"]]
+    summary = reported(tmp_path, jtl([cells[: len(header)] for cells in rows], header), run)
+    assert counts(summary) == {"search": (1, 0), "Buy": (1, 1)} and summary.verdict.word == "fail"
+    assert {each.label: each.state for each in summary.criteria} == {"search": "passed", "Buy": "failed"}
+
+
+@RUNS_OF_OTHERS
+def test_of_a_file_with_transactions_only_these_are_the_samples(
+    run: dict[str, Any], header: list[str], tmp_path: Path
+) -> None:
+    rows = [[*row(n, **OF_PARENT | {"label": label}), "transaction"] for n, label in enumerate(["Buy", "Buy", "Pay"])]
+    summary = reported(tmp_path, jtl([cells[: len(header)] for cells in rows], header), run)
+    assert counts(summary) == {"all": (3, 3), "Buy": (2, 2), "Pay": (1, 1)} and not summary.missing
+    assert summary.main.causes == {"failed-sample": 3}
+    assert any("rows of transactions only, none of their samplers; they" in text for text in summary.warnings)
+
+
 def test_no_name_is_a_label(tmp_path: Path) -> None:
     """In rows, charts, criteria and JUnit; without any other label it is that of the main samples."""
     (tmp_path / "samples.jtl").write_bytes(jtl(rows_of(label="")))
