@@ -145,13 +145,13 @@ def _key(summary: Json, run: Json) -> LoadKey:
     # Another draw of random arrivals is the same load: each repetition of a study has one of its own.
     if record is not None and any(each.seed is not None for each in record.loads):
         left_out.add("seed")
-    plan = _text(run.get("plan")) or _text(run.get("source"))
+    plan = PurePath(_text(run.get("plan"))).name or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
     settings = [f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out]
     # Of a function that a study or a search set up.
     settings += [f"target.{name}={value}" for name, value in sorted(_part(target, "settings").items())]
-    return LoadKey(PurePath(plan).name or NOT_KNOWN, where, load, tuple(settings))
+    return LoadKey(plan or NOT_KNOWN, where, load, tuple(settings))
 
 
 def _recorded(summary: Json, run: Json) -> Summary | Record | None:

@@ -206,7 +206,7 @@ def _row(trend: Trend) -> list[str]:
     key = trend.key
     figures = [figure_text(last, name) for name in FIGURES]
     return [
-        key.plan,
+        key.name,
         key.target,
         key.load,
         units.count(len(trend.runs)),
@@ -222,5 +222,5 @@ def _changes_told(trends: Sequence[Trend]) -> list[str]:
             run = trend.runs[change.first]
             commit = f", commit {run.commit[:12]}" if run.commit else ""
             word = "worse" if change.is_worse else "better"
-            told.append(f"{word}: {trend.key.plan}: {change_text(change)}, since {run.run}{commit}")
+            told.append(f"{word}: {trend.key.name}: {change_text(change)}, since {run.run}{commit}")
     return told[:MAX_TOLD] if told else ["no change of level was found"] if trends else []

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import NamedTuple, Self
 
 from framestorm.model.summary import VerdictWord
@@ -15,13 +16,18 @@ NOT_KNOWN = "not known"
 class LoadKey(NamedTuple):
     """What runs have in common that can be compared: a plan, its target, its load, and what else was set and read.
 
-    settings: each as `name=value`.
+    plan: of JTLs, which files: others of the same name are of other services. settings: each as `name=value`.
     """
 
     plan: str
     target: str
     load: str
     settings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The plan as people see it."""
+        return PurePath(self.plan).name or self.plan
 
     def without(self, names: Collection[str]) -> Self:
         """Return the key without the settings of these names."""

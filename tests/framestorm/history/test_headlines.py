@@ -107,6 +107,13 @@ def test_what_else_was_set_keeps_runs_apart_and_the_port_of_the_embedded_target_
     assert read_headline(large).key == KEY._replace(settings=("body=@large.json",))
 
 
+def test_jtls_of_one_name_are_of_one_group_where_they_are_one_file(make_run: MakeRun) -> None:
+    sources = ("orders/results.jtl", "pay/results.jtl", "pay/results.jtl")
+    runs = (make_run(f"jtl-{n}", plan=None, source=source) for n, source in enumerate(sources))
+    orders, *pay = (read_headline(run).key for run in runs)
+    assert orders != pay[0] == pay[1] and {orders.name, pay[0].name} == {"results.jtl"}
+
+
 def test_settings_of_the_target_keep_runs_apart(make_run: MakeRun) -> None:
     """As those of a study's points, and of the probes of a search over replicas."""
     url = "http://127.0.0.1:8080/"
