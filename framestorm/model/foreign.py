@@ -6,7 +6,7 @@ import io
 import zlib
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from framestorm.errors import UsageError
 
@@ -85,9 +85,15 @@ def _is_utf_8(source: Path | bytes) -> bool:
 
 def unpacked(packed: bytes) -> tuple[bytes, bool]:
     """Return as much of a gzip file as can be read, and whether that is all of it; it may have several parts."""
-    parts = []
-    with gzip.open(io.BytesIO(packed)) as file, suppress(EOFError, OSError, zlib.error):
+    text = io.BytesIO()
+    is_whole = unpack(io.BytesIO(packed), text)
+    return text.getvalue(), is_whole
+
+
+def unpack(packed: IO[bytes], target: IO[bytes]) -> bool:
+    """Write as much of a gzip file as can be read, and return whether that is all of it."""
+    with gzip.open(packed) as file, suppress(EOFError, gzip.BadGzipFile, zlib.error):
         while chunk := file.read1(CHUNK_BYTES):
-            parts.append(chunk)
-        return b"".join(parts), True
-    return b"".join(parts), False
+            target.write(chunk)
+        return True
+    return False

@@ -17,7 +17,7 @@ import polars as pl
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.files import write
-from framestorm.model.foreign import GZIP, unpacked
+from framestorm.model.foreign import GZIP, unpack
 from framestorm.model.run import JtlPart, Record
 from framestorm.model.sample import SAMPLE_KIND
 from framestorm.plain import note
@@ -33,12 +33,16 @@ NOTHING_ASKED = Record()
 
 
 class Source(NamedTuple):
-    """A JTL: its name as people know it, the host of its samples if they do not say it, and where its text is."""
+    """A JTL: its name as people know it, the host of its samples if they do not say it, and where its text is.
+
+    problem: a sentence if it was not whole, which its text does not tell.
+    """
 
     name: str
     host: str
     path: Path
     is_of_archive: bool
+    problem: str | None = None
 
 
 def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED) -> None:
@@ -68,7 +72,10 @@ def import_jtl(jtls: Sequence[Path], folder: Path, asked: Record = NOTHING_ASKED
                 parts = tuple(_parts(opened))
                 _write_together(opened, target)
             else:
-                path = opened[0][0].path
+                ((given, jtl),) = opened
+                if given.problem and not jtl.problem:
+                    parts = (JtlPart(given.name, problem=given.problem.replace(SAMPLES, given.name)),)
+                path = given.path
                 path.replace(target)
                 if (xml := path.with_suffix(".xml")).exists():
                     xml.replace(folder / XML)
@@ -96,11 +103,17 @@ def _sources(jtls: Sequence[Path], scratch: Path) -> Iterator[Source]:
             number += 1
             with path.open("rb") as file:
                 is_packed = file.read(2) == GZIP
+            problem = None
             if is_packed:
-                path.write_bytes(unpacked(path.read_bytes())[0])
+                packed = path.replace(path.with_suffix(".gz"))
+                with packed.open("rb") as source, path.open("wb") as target:
+                    if not unpack(source, target):
+                        problem = f"{SAMPLES} ends too soon: its gzip is cut off or damaged there; what follows is lost"
+                packed.unlink()
             if _is_xml(path):
-                jtl_xml.convert(path.replace(path.with_suffix(".xml")), path)
-            yield Source(f"{name} in {shown}" if is_archive else shown, PurePosixPath(name).stem, path, is_archive)
+                problem = jtl_xml.convert(path.replace(path.with_suffix(".xml")), path) or problem
+            known = f"{name} in {shown}" if is_archive else shown
+            yield Source(known, PurePosixPath(name).stem, path, is_archive, problem)
 
 
 def _of_archive(archive: Path, shown: str) -> Iterator[tuple[str, Path]]:
@@ -167,7 +180,8 @@ def _parts(opened: Sequence[tuple[Source, JtlFile]]) -> Iterator[JtlPart]:
     wanted = [name for name in (*MISSING, SAMPLE_KIND) if name in there and name != HOST]
     for source, jtl in opened:
         lacks = tuple(name for name in wanted if name not in jtl.columns)
-        problem = jtl.problem.replace(SAMPLES, source.name) if jtl.problem else None
+        said = jtl.problem or source.problem
+        problem = said.replace(SAMPLES, source.name) if said else None
         assumed = tuple(sentence.replace(SAMPLES, "{}") for sentence in jtl.assumed)
         yield JtlPart(source.name, lacks, problem, assumed)
 

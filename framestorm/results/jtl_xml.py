@@ -9,7 +9,9 @@ from typing import IO, Any
 from framestorm.model.cause import TRANSACTION_PATTERN
 from framestorm.model.foreign import CHUNK_BYTES
 from framestorm.model.sample import SAMPLE_KIND, SUB_RESULT, TRANSACTION
+from framestorm.model.units import count
 from framestorm.results.jtl_file import DEFAULT, header, in_order
+from framestorm.results.legal_xml import end_of_references, legal
 
 # The attributes of a sample that are columns of the CSV.
 ATTRIBUTES = {
@@ -56,11 +58,12 @@ class _Converter:
         self._text: list[str] = []
         self._assertion: dict[str, str] = {}
         self._depth = 0
-        self.is_damaged = False
+        self.is_cut_off = False
+        self.damage: str | None = None
 
     def cut_off(self) -> None:
         """Leave out what has begun and not ended."""
-        self.is_damaged = self.is_damaged or self._depth > 0
+        self.is_cut_off = self.is_cut_off or self._depth > 0
         self._open, self._depth = [], 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -99,10 +102,13 @@ class _Converter:
         self._text = []
 
 
-def convert(source: Path, target: Path) -> None:
-    """Write the samples of an XML file as CSV; of one that is cut off or damaged those before, and half a row.
+def convert(source: Path, target: Path) -> str | None:
+    """Write the samples of an XML file as CSV; of one that is cut off those before, and half a row.
 
     Files that were joined, as by `cat`, are read one after the other.
+
+    Returns:
+        A sentence if the file is damaged, so that what follows was left out.
     """
     with source.open("rb") as file, target.open("w", encoding="utf-8", newline="") as output:
         converter = _Converter(output)
@@ -110,8 +116,9 @@ def convert(source: Path, target: Path) -> None:
         while begin is not None:
             file.seek(begin)
             begin = _convert_one(file, converter, begin)
-        if converter.is_damaged:
+        if converter.is_cut_off:
             output.write("0,0")  # which the report says to be left out
+    return converter.damage
 
 
 def _convert_one(file: IO[bytes], converter: _Converter, begin: int) -> int | None:
@@ -122,16 +129,28 @@ def _convert_one(file: IO[bytes], converter: _Converter, begin: int) -> int | No
     parser.EndElementHandler = converter.end
     parser.CharacterDataHandler = converter.characters
     parser.StartDoctypeDeclHandler = _refuse
+    rest, is_all = b"", False
     try:
         while chunk := file.read(CHUNK_BYTES):
-            parser.Parse(chunk, False)
+            chunk = rest + chunk
+            end = end_of_references(chunk)
+            parser.Parse(legal(chunk[:end]), False)
+            rest = chunk[end:]
+        parser.Parse(legal(rest), False)
+        is_all = True
         parser.Parse(b"", True)
-    except xml.parsers.expat.ExpatError:
+    except xml.parsers.expat.ExpatError as error:
         # Not of the error, which has no code if _refuse raised it.
         if parser.ErrorCode in NEXT and parser.ErrorByteIndex > 0:
             converter.cut_off()
             return begin + int(parser.ErrorByteIndex)
-        converter.is_damaged = True
+        converter.is_cut_off |= is_all
+        if not is_all:
+            byte, why = begin + parser.ErrorByteIndex + 1, str(error).partition(":")[0]
+            converter.damage = (
+                f"the XML of samples.jtl is damaged at byte {count(byte)} ({why}); all before it was used, and what "
+                "follows was left out"
+            )
     return None
 
 

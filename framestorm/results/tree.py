@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from framestorm.results.legal_xml import CONTROL, end_of_references, legal
+
 CHUNK_BYTES = 1 << 22
 MAX_SAMPLE_BYTES = 1 << 18  # that are kept back until the rest of the sample is read
 # A sample of a user. What XML does not allow in its texts, or has escaped there, `_is_plain` finds in many at once.
@@ -29,10 +31,6 @@ _SAMPLE_END, _IS_OK = b"</responseData>\n  </sample>\n", b'" s="true" lb="'
 # Around the output of a user's process, which comes after its samples.
 _OUTPUT_START, _OUTPUT_END = b'  <responseData class="java.lang.String">', b"</responseData>\n"
 _MARKUP = (b">", b"&", b"\r")
-# Characters that JMeter writes although XML 1.0 has no place for them (a client that prints garbage).
-_CONTROL = bytes(63 if code < 32 and code not in (9, 10, 13) else code for code in range(256))
-_REFERENCE = re.compile(rb"&#(?:x([0-9a-fA-F]{1,6})|([0-9]{1,7}));")
-_REFERENCE_BYTES = 12
 
 
 @dataclass
@@ -126,9 +124,7 @@ class TreeReader:
             start = chunk.find(_SAMPLE_START, max(end, start + 1))
         cut = chunk.rfind(b"\n  <sample ", max(position - 1, len(chunk) - MAX_SAMPLE_BYTES)) + 1
         if not cut:
-            # A reference may lie across two chunks: hold back what could be the start of one.
-            cut = chunk.rfind(b"&", max(position, len(chunk) - _REFERENCE_BYTES))
-            cut = len(chunk) if cut < 0 else cut
+            cut = end_of_references(chunk, position)
         self._parse(chunk[position:cut])
         return chunk[cut:]
 
@@ -147,7 +143,7 @@ class TreeReader:
         if output:
             # Only its last line is asked for: all others are those of the samples.
             last = max(output.rfind(b"\n{"), len(_OUTPUT_START))
-            user.text.append(output[last : -len(_OUTPUT_END)].translate(_CONTROL).decode())
+            user.text.append(output[last : -len(_OUTPUT_END)].translate(CONTROL).decode())
         self._taken_bytes += end - start + len(output)
         self._taken_lines += LINES_OF_SAMPLE * n + output.count(b"\n")
         return end + len(output)
@@ -164,7 +160,7 @@ class TreeReader:
         return len(lines)
 
     def _parse(self, data: bytes, *, is_last: bool = False) -> None:
-        data = _clean(data)
+        data = legal(data)
         self._parsed_bytes += len(data)
         self._parser.Parse(data, is_last)
 
@@ -251,14 +247,3 @@ def _plain_output(chunk: bytes, start: int) -> bytes:
     text = chunk[start + len(_OUTPUT_START) : end]
     is_plain = text.isascii() and not any(sign in text for sign in _MARKUP)
     return chunk[start : end + len(_OUTPUT_END)] if is_plain else b""
-
-
-def _clean(chunk: bytes) -> bytes:
-    chunk = chunk.translate(_CONTROL)
-    return _REFERENCE.sub(_reference, chunk) if b"&#" in chunk else chunk
-
-
-def _reference(match: re.Match[bytes]) -> bytes:
-    code = int(match[1], 16) if match[1] else int(match[2])
-    legal = code in (9, 10, 13) or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
-    return match[0] if legal else b"?"

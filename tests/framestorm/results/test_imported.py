@@ -5,6 +5,7 @@ import io
 import os
 import xml.etree.ElementTree as ET
 import zipfile
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,11 +20,15 @@ from framestorm.model.run import Record
 from framestorm.model.summary import Summary
 from framestorm.model.units import NBSP
 from framestorm.report import build
+from framestorm.results import jtl_xml
 from framestorm.results.imported import import_jtl
+from framestorm.results.samples import read_samples
 from framestorm.run import dashboard
 from framestorm.setup import pieces
 from tests.framestorm.results.conftest import START_MS
 from tests.framestorm.results.test_any_jtl import counts, jtl, rows_of
+
+HEAD = jtl([])
 
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <testResults version="1.2">
@@ -102,6 +107,34 @@ def test_xml_that_is_cut_off_is_read_up_to_there(end: int, tmp_path: Path) -> No
     assert summary.missing[0] == "samples.jtl ends in the middle of a row; the row was left out"
 
 
+def test_redirects_of_the_sampler_s_own_label_are_no_samples(tmp_path: Path) -> None:
+    content = XML.replace('lb="home-0"', 'lb="home"').partition("<sample ")[0] + "</testResults>"
+    assert imported(tmp_path, content.encode()).main.n == read_samples(tmp_path / "run").sent == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "failure"),
+    [
+        ("&#x1b;[31mno", "?[31mno"), ("a&#x0;b&#0;c", "a?b????c"), ("\x1bno", "?no"), ("&#xd800;&#x263a;", "?☺"),
+        ("&#12345678;", None), ("a < b", None), ("&who;", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 22])
+def test_xml_goes_on_after_what_xml_does_not_allow(
+    written: str, failure: str | None, chunk_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As JMeter writes colours of a terminal; another file follows. What is damaged otherwise ends there."""
+    monkeypatch.setattr(jtl_xml, "CHUNK_BYTES", chunk_bytes)
+    summary = imported(tmp_path, (XML.replace("text expected\nto contain ok", written) + XML).encode())
+    if failure is None:
+        assert summary.main.n == 1
+        (said,) = summary.missing
+        assert "old.jtl is damaged at byte " in said and "what follows was left out" in said
+        return
+    assert summary.main.n == 6 and not summary.missing
+    assert f"failed-check: {failure}" in summary.main.causes
+
+
 def test_an_http_sample_without_its_url_has_its_status_as_cause(tmp_path: Path) -> None:
     """As JMeter 3.0 saves it where the URL is not asked for."""
     row = '<httpSample t="9" ts="1700000000000" s="false" lb="home" rc="500" rm="Server Error" tn="u 1-1"/>'
@@ -128,6 +161,21 @@ WITHOUT_DECLARATION = XML.partition("\n")[2]
 def test_xml_files_that_were_joined_are_read(content: str, n: int, is_whole: bool, tmp_path: Path) -> None:
     summary = imported(tmp_path, content.encode())
     assert (summary.main.n, not summary.missing) == (n, is_whole)
+
+
+@pytest.mark.parametrize("others", [(), ("whole.jtl",)])
+def test_a_packed_jtl_that_is_cut_off_is_not_whole(others: tuple[str, ...], tmp_path: Path) -> None:
+    """At the end of a row, where its text does not tell."""
+    packer = zlib.compressobj(wbits=31)
+    begin = b"".join(packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH) for part in (HEAD, jtl(rows_of(5), None)))
+    (tmp_path / "cut.jtl.gz").write_bytes(begin)
+    (tmp_path / "whole.jtl").write_bytes(jtl(rows_of(2, label="other")))
+    import_jtl([tmp_path / name for name in ("cut.jtl.gz", *others)], tmp_path / "run")
+    build(tmp_path / "run")
+    summary = read(tmp_path / "run" / "summary.json", Summary)
+    assert summary.main.n == 5 + 2 * len(others) and summary.verdict.word == "partial"
+    (said,) = summary.missing
+    assert said.startswith(f"{tmp_path}/cut.jtl.gz ends too soon: its gzip is cut off")
 
 
 def test_what_is_no_jtl_is_refused(tmp_path: Path) -> None:
