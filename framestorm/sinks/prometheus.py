@@ -6,7 +6,7 @@ plain bytes, and what is sent once a second needs no compression.
 
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from framestorm.model.run import Record
 from framestorm.model.sink import SinkAddress
@@ -16,6 +16,7 @@ from framestorm.sinks.totals import BOUNDS_S, Of, Total, Totals
 
 TOKEN = "PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
 SNAPPY_BLOCK = 1 << 16
+OLD_SAMPLES = (400, 409)  # which Prometheus and Thanos answer, among others
 SERIES = "framestorm_"
 Labels = tuple[tuple[str, str], ...]
 
@@ -39,9 +40,15 @@ class Prometheus(PushedSink):
 
     def body(self, now_s: float) -> bytes:
         self._now_ms = max(int(now_s * 1000), self._previous_ms + 1)
-        series = list(self._series())
-        self._new = {labels for labels, _ in series}
-        return snappy(b"".join(_field(1, self._time_series(labels, value)) for labels, value in series))
+        return self._message(self._known)
+
+    def other_body(self, status: int) -> bytes:
+        """Return the same without the first samples of new series.
+
+        Where a body was stored and its answer lost, Prometheus has newer ones than these, and would refuse them ever
+        after.
+        """
+        return self._message(self._new) if status in OLD_SAMPLES and self._new > self._known else b""
 
     def delivered(self) -> None:
         self._known |= self._new
@@ -59,6 +66,11 @@ class Prometheus(PushedSink):
     def end(self) -> None:
         self._totals.users = 0
         super().end()
+
+    def _message(self, known: Set[Labels]) -> bytes:
+        series = list(self._series())
+        self._new = {labels for labels, _ in series}
+        return snappy(b"".join(_field(1, self._time_series(labels, value, known)) for labels, value in series))
 
     def _series(self) -> Iterator[tuple[Labels, float]]:
         yield self._labels("users", {}), self._totals.users
@@ -84,9 +96,9 @@ class Prometheus(PushedSink):
         labels = {"__name__": SERIES + name, "job": "framestorm", "plan": self.plan, "run": self.run, **tags}
         return tuple(sorted((label, value) for label, value in labels.items() if value))
 
-    def _time_series(self, labels: Labels, value: float) -> bytes:
+    def _time_series(self, labels: Labels, value: float, known: Set[Labels]) -> bytes:
         message = b"".join(_field(1, _text(1, name) + _text(2, text)) for name, text in labels)
-        if labels not in self._known and not labels[0][1].endswith(("users", "busy_cores")):
+        if labels not in known and not labels[0][1].endswith(("users", "busy_cores")):
             message += _field(2, _sample(0.0, self._previous_ms))
         return message + _field(2, _sample(value, self._now_ms))
 

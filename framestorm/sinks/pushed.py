@@ -21,6 +21,10 @@ IS_BUSY = 429
 class Refused(Exception):  # noqa: N818 - what the service did
     """The service takes what was sent neither now nor later."""
 
+    def __init__(self, said: str, status: int) -> None:
+        super().__init__(said)
+        self.status = status
+
 
 class PushedSink(Sink):
     """Sends the figures of one run; `run` is its name there.
@@ -69,6 +73,10 @@ class PushedSink(Sink):
     def body(self, now_s: float) -> bytes:
         """Return what is sent now: all that was not delivered."""
 
+    def other_body(self, status: int) -> bytes:
+        """Return what to send instead of a body that was refused with that status; nothing if there is nothing."""
+        return b""
+
     @abstractmethod
     def delivered(self) -> None:
         """Forget what was sent."""
@@ -82,7 +90,12 @@ class PushedSink(Sink):
         if not body:
             return
         try:
-            self._send(body)
+            try:
+                self._send(body)
+            except Refused as refusal:
+                if not (other := self.other_body(refusal.status)):
+                    raise
+                self._send(other)
         except Refused as error:
             self.say(str(error))
             if self.IS_CUMULATIVE:
@@ -121,7 +134,7 @@ class PushedSink(Sink):
                 reason = " ".join(text.decode(errors="replace").split())[:MAX_REASON]
                 said = f"it answers with status {answer.status}" + (f" ({reason})" if reason else "")
                 is_final = answer.status // 100 in {3, 4} and answer.status != IS_BUSY
-                raise Refused(said) if is_final else OSError(said)
+                raise Refused(said, answer.status) if is_final else OSError(said)
             return
 
     def _connect(self) -> http.client.HTTPConnection:

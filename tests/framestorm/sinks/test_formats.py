@@ -15,6 +15,7 @@ from framestorm.sinks.prometheus import snappy
 from framestorm.sinks.services import open_sinks
 from framestorm.sinks.sink import finish
 from framestorm.sinks.totals import BOUNDS_S, MAX_CAUSES, MAX_SERIES, Of, Totals
+from tests.framestorm.sinks.test_pushed import delivered_to
 from tests.framestorm.sinks.updates import BEGAN_S, interval_of, update
 from tests.stand_in import serving
 
@@ -146,6 +147,18 @@ def test_totals_of_prometheus_begin_at_0_and_only_grow() -> None:
     assert [value for _, value in users] == [4, 3, 0]
     times = [at_ms for at_ms, _ in series[next(labels for labels in series if ("le", "+Inf") in labels)]]
     assert times[:3] == [round((BEGAN_S + at_s) * 1000) for at_s in (began, first, second)]
+
+
+@pytest.mark.parametrize("status", [400, 409, 403])
+def test_what_prometheus_has_already_is_not_repeated_for_ever(status: int) -> None:
+    """The answer to the first body was lost; to refuse old samples is no fault of the run."""
+    refused = {"status": status, "body": b"out of order sample"}
+    with serving({"resets": True}, refused, *({"status": 204, "body": b""},) * 20) as service:
+        outcome = delivered_to(service.origin, "prometheus")
+        bodies = [write_request().FromString(unpacked(sent.body)) for sent in service.received]
+    has_old = [any(len(each.samples) > 1 for each in body.timeseries) for body in bodies]
+    assert has_old[:4] == [True, True, status == 403, False] and not any(has_old[3:])
+    assert outcome.missed == 0
 
 
 def test_a_message_of_otlp_is_one_of_its_own_definition() -> None:
