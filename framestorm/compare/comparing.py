@@ -158,6 +158,7 @@ def _side(side: RunSide | StudySide, out_dir: Path) -> ComparedSide:
 def _curve(side: RunSide) -> Curve:
     """Share of all samples that ended without error within a time, all repetitions together."""
     n = sum(run.of().right.size for run in side.runs)
+    n_right = sum(int(run.of().right.sum()) for run in side.runs)
     parts = [run.times()[RESPONSE] for run in side.runs if RESPONSE in run.times()]
     times = OrderedTimes.together([OrderedTimes(np.empty(0), np.empty(0, dtype=bool)), *parts])
     full = np.sort(times.full_ms)
@@ -169,5 +170,6 @@ def _curve(side: RunSide) -> Curve:
         share=[round((rank + 1) / n, 6) for rank in ranks],
         n=n,
         timed_out=times.cut_ms.size,
-        failed=n - times.n,
+        failed=n - n_right - times.cut_ms.size,
+        untimed=n_right - full.size,
     )

@@ -155,7 +155,7 @@ def _spread(curves: Sequence[Curve]) -> Chart:
         "Share of all samples that ended without error within a time: the further left, the faster; where curves "
         "cross, one side is faster for some samples only."
     )
-    for words, name in (("Timed out", "timed_out"), ("Failed otherwise", "failed")):
+    for words, name in (("Timed out", "timed_out"), ("Failed otherwise", "failed"), ("Without a time", "untimed")):
         never = [f"{count(n)} of {curve.label}" for curve in curves if (n := getattr(curve, name))]
         caption += f" {words} (counted in the total only): {', '.join(never)}." if never else ""
     x = axis.axis("response time")

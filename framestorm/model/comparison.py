@@ -158,7 +158,10 @@ class SideComparison:
 
 @dataclass(frozen=True)
 class Curve:
-    """Share of all samples of a side that ended without error within a time; the others timed out or failed."""
+    """Share of all samples of a side that ended without error within a time; the others timed out or failed.
+
+    untimed: those without error whose time is not known.
+    """
 
     label: str
     x_ms: list[float]
@@ -166,6 +169,7 @@ class Curve:
     n: int
     timed_out: int
     failed: int
+    untimed: int = 0
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,14 @@ def test_what_was_refused_is_in_the_share(tmp_path: Path, make_run: Make) -> Non
     )
 
 
+def test_a_success_whose_time_is_not_known_is_no_failure(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
+    runs = [make_jtl_run("a", {"call": steady(40, 1)}), make_jtl_run("b", {"call": [*steady(38, 2), -5.0, -5.0]})]
+    main(["compare", *map(str, runs), "-o", str(tmp_path / "compared")])
+    spread = charts(load(tmp_path / "compared"))[-1]
+    assert [max(trace["y"]) for trace in spread.traces] == [100, 95]
+    assert spread.caption.endswith("some samples only. Without a time (counted in the total only): 2 of B.")
+
+
 @pytest.mark.parametrize(("ratio", "text"), [(1.0, "1.000"), (0.9996, "1.000"), (0.0664, "0.0664"), (51.23, "51.2")])
 def test_ratios_in_words(ratio: float, text: str) -> None:
     assert ratio_text(ratio) == text
