@@ -64,7 +64,8 @@ def duration(ms: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours >= 48:
-        return plural(round(hours / 24 + minutes / 1440), "day")
+        days, hours = divmod(round(hours + minutes / 60), 24)
+        return plural(days, "day") + (f" {hours}{NBSP}h" if hours else "")
     if hours:
         return f"{hours}{NBSP}h {minutes:02}{NBSP}min"
     return f"{minutes}{NBSP}min {rest:02}{NBSP}s"
@@ -94,7 +95,7 @@ def size(n_bytes: float) -> str:
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n_bytes >= scale:
             return f"{significant(n_bytes / scale)}{NBSP}{unit}"
-    return f"{n_bytes:.0f}{NBSP}B"
+    return f"{n_bytes:.0f}{NBSP}B" if float(n_bytes).is_integer() else f"{significant(n_bytes)}{NBSP}B"
 
 
 def size_rate(bytes_per_s: float) -> str:
@@ -104,7 +105,7 @@ def size_rate(bytes_per_s: float) -> str:
 
 def cores(n: float) -> str:
     """Return how many cores were busy."""
-    return f"{n:.2f}"
+    return significant(n, 2) if 0 < n < 0.1 else f"{n:.2f}"
 
 
 def plural(n: int, noun: str, nouns: str | None = None) -> str:

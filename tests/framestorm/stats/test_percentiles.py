@@ -84,7 +84,7 @@ def test_wilson(ok: int, n: int, expected: tuple[float, float] | None) -> None:
     [(0, "0 ms"), (0.0123, "0.0123 ms"), (9.996, "10.0 ms"), (12, "12 ms"), (12.34, "12.3 ms"), (999.4, "999 ms"),
      (999.6, "1.00 s"), (25_001, "25.0 s"), (119_400, "119 s"), (119_600, "2 min 00 s"), (3_599_700, "1 h 00 min"),
      (172_799_000, "47 h 59 min"),
-     (172_800_000, "2 days"), (1e10, "116 days")],
+     (172_800_000, "2 days"), (213_840_000, "2 days 11 h"), (258_900_000, "3 days"), (1e10, "115 days 18 h")],
 )  # fmt: skip
 def test_duration(ms: float, text: str) -> None:
     assert units.duration(ms).replace(units.NBSP, " ") == text
@@ -115,6 +115,8 @@ def test_an_end_that_is_not_known_is_left_open(low: str | None, high: str | None
     ("n_bytes", "text"),
     [
         (0, "0 B"),
+        (0.4, "0.400 B"),
+        (512.4, "512 B"),
         (999, "999 B"),
         (1000, "1.00 kB"),
         (1e6, "1.00 MB"),
@@ -125,3 +127,8 @@ def test_an_end_that_is_not_known_is_left_open(low: str | None, high: str | None
 )
 def test_a_size_has_the_unit_that_it_reaches(n_bytes: float, text: str) -> None:
     assert units.size(n_bytes).replace(units.NBSP, " ").replace(",", "") == text
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0.00"), (0.004, "0.0040"), (0.1, "0.10"), (1.5, "1.50")])
+def test_cores_that_are_hardly_busy_are_not_idle(n: float, text: str) -> None:
+    assert units.cores(n) == text
