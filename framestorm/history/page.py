@@ -165,13 +165,8 @@ def _levels(name: str, trend: Trend, scale: float) -> list[Trace]:
 def _hover(run: Headline, name: str) -> str:
     ends = _ends(run, name)
     figure = f"{COLUMNS[name]} {figure_text(run, name)}" + (f" ({ends})" if ends else "")
-    commit = f"<br>commit {run.commit[:12]}" if run.commit else ""
-    return f"{_escaped(run.run)}<br>{utc(run.started_ms)}<br>{figure}{commit}"
-
-
-def _escaped(text: str) -> str:
-    """Return a text that Plotly shows as it is; it knows a few elements of HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    commit = [f"commit {run.commit[:12]}"] if run.commit else []
+    return "\n".join([run.run, utc(run.started_ms), figure, *commit])
 
 
 def _runs_axis(trend: Trend) -> Trace:

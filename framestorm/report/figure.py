@@ -82,12 +82,15 @@ class Chart:
         return self
 
     def figure(self) -> Json:
-        """The chart in Plotly's format; title and legend are for downloads only, because the page has its own."""
+        """The chart in Plotly's format, whose texts it shows as they are.
+
+        Title and legend are for downloads only, because the page has its own.
+        """
         layout = {"xaxis": self.xaxis, "yaxis": {"rangemode": "tozero"} | self.yaxis, **self.layout}
         choices = list(self.choices.values())
         size = {"panels": self.panels, "height_rem": self.height_rem} if self.height_rem else {}
-        shown = {"name": self.name, "title": self.title, "data": self.traces, "layout": layout, "choices": choices}
-        return shown | size
+        shown = {"title": self.title, "data": self.traces, "layout": layout, "choices": choices}
+        return {"name": self.name, **escaped(shown), **size}
 
     def legend(self) -> list[dict[str, str]]:
         """Return name, colour and kind (a dash, a symbol, or bar) of each trace; empty if there is only one."""
@@ -275,6 +278,15 @@ def _labels(marks: list[Mark], clock: Clock) -> list[Json]:
 def colour_of(number: int) -> str:
     """Return the colour of a line by its number; of many they come again."""
     return LINE_COLOURS[number % len(LINE_COLOURS)]
+
+
+def escaped(value: Any) -> Any:
+    """Return a text, and those within a value, as Plotly takes them, which knows a few elements of HTML."""
+    if isinstance(value, str):
+        return value.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "<br>")
+    if isinstance(value, Mapping):
+        return {name: escaped(each) for name, each in value.items()}
+    return [escaped(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def axis_title(text: str) -> Json:

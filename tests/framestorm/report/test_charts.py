@@ -360,3 +360,17 @@ def test_of_many_labels_the_slowest_are_drawn() -> None:
     one = drawn(over_time=over_time([1.0], [1.0]), labels={"l1": labels["l1"]})
     assert "response-time-by-label" not in one and one["response-time-over-time-1"].label == "l1"
     assert drawn(over_time=over_time([1.0], [1.0]))["response-time-over-time"].label is None
+
+
+def test_labels_are_no_html_for_plotly() -> None:
+    """In names, hovers, axes with words, and the title of a download; numbers and identifiers are as they were."""
+    trace = {"type": "scatter", "x": [1.5, None], "y": ["<b>a</b> & b", "c"], "name": "<i>", "text": ["<\nd"]}
+    axis = {"title": {"text": "of <u>"}, "categoryarray": ("<b>a</b> & b", "c")}
+    shown = Chart("a-chart", "of <b>", "", [trace], {}, axis).figure()
+    (of_trace,), of_axis = shown["data"], shown["layout"]["yaxis"]
+    assert of_trace == {
+        "type": "scatter", "x": [1.5, None], "y": ["&lt;b>a&lt;/b> &amp; b", "c"], "name": "&lt;i>",
+        "text": ["&lt;<br>d"],
+    }  # fmt: skip
+    assert (shown["name"], shown["title"], of_axis["title"]["text"]) == ("a-chart", "of &lt;b>", "of &lt;u>")
+    assert of_axis["categoryarray"] == of_trace["y"], "as its points"
