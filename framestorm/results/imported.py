@@ -1,6 +1,5 @@
 """JTLs of any JMeter, made the folder of a run, so that they have the pages of one and can be compared."""
 
-import filecmp
 import shutil
 import tempfile
 import zipfile
@@ -159,18 +158,35 @@ def _opened(sources: Iterable[Source]) -> Iterator[tuple[Source, JtlFile]]:
 
 
 def _refuse_copies(opened: Sequence[tuple[Source, JtlFile]]) -> None:
-    """Refuse a JTL that is given twice, by itself, a link or a copy: each of its samples would count twice.
+    """Refuse a JTL that is given twice, by itself, a link or an earlier copy: its samples would count twice.
 
     Raises:
-        UsageError: two JTLs have the same rows.
+        UsageError: two JTLs have the same rows, or one has the first rows of the other.
     """
-    sources = [source for source, _ in opened if has_rows(source.path)]
+    sources = sorted(
+        (source for source, _ in opened if has_rows(source.path)), key=lambda each: each.path.stat().st_size
+    )
     for one, other in combinations(sources, 2):
-        if filecmp.cmp(one.path, other.path, shallow=False):
+        if not _begins_with(other.path, one.path):
+            continue
+        if one.path.stat().st_size == other.path.stat().st_size:
             raise UsageError(
                 f"{one.name} and {other.name} have the same content, so that each sample would count twice; "
                 "name one of them only"
             )
+        raise UsageError(
+            f"{other.name} begins with all of {one.name}, such as a file and an earlier copy of it, so that these "
+            f"samples would count twice; name {other.name} only"
+        )
+
+
+def _begins_with(long: Path, short: Path) -> bool:
+    """Return whether a file has at its beginning all that is in another."""
+    with long.open("rb") as file, short.open("rb") as beginning:
+        while part := beginning.read(COPIED_BYTES):
+            if file.read(len(part)) != part:
+                return False
+    return True
 
 
 def _parts(opened: Sequence[tuple[Source, JtlFile]]) -> Iterator[JtlPart]:

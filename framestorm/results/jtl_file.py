@@ -109,9 +109,11 @@ def open_jtl(path: Path) -> JtlFile | str:
             problem = f"a quotation mark of samples.jtl is not closed; {plural(rows, 'row')} after it were left out"
         source = content[:n_bytes]
     delimiter, names = _names(head.split(b"\n", 1)[0])
-    has_header = bool({*NEEDED} & {name.lower() for name in names})
     default = WITHOUT_HEADER.get(len(names), ())
-    if not has_header and re.fullmatch(r"\d+", names[1] if len(names) > 1 else "") and default:
+    # A label may be called as a column is.
+    is_row = bool(default) and re.fullmatch(r"\d+", names[1]) is not None
+    has_header = not is_row and bool({*NEEDED} & {name.lower() for name in names})
+    if is_row:
         assumed.append(
             f"there is no header line in samples.jtl; {len(names)} columns are taken as those of JMeter's default"
         )

@@ -334,7 +334,8 @@ def test_an_archive_of_engines_is_one_run(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_part_that_is_cut_off_makes_the_run_partial(tmp_path: Path) -> None:
-    summary = together(tmp_path, {"a.csv": AZURE.encode(), "b.csv": (AZURE + AZURE.splitlines()[1][:30]).encode()})
+    other = AZURE.replace("80,home", "90,home")
+    summary = together(tmp_path, {"a.csv": AZURE.encode(), "b.csv": (other + AZURE.splitlines()[1][:30]).encode()})
     assert counts(summary) == {"home": (2, 0)}
     assert summary.missing == [f"{tmp_path / 'b.csv'} ends in the middle of a row; the row was left out"]
 
@@ -399,6 +400,19 @@ def test_a_jtl_may_come_through_a_pipe(pack: Callable[[bytes], bytes], tmp_path:
         writer.submit((tmp_path / "pipe").write_bytes, content)
         assert cli.main(["report", str(tmp_path / "pipe"), "-o", str(tmp_path / "page")]) == 0
     assert counts(read(tmp_path / "page" / "summary.json", Summary)) == {"home": (1, 0)}
+
+
+@pytest.mark.parametrize("n", [20, 100])
+def test_an_earlier_copy_of_a_jtl_is_refused(n: int, tmp_path: Path) -> None:
+    """Of two sizes, so that the first may be the longer one."""
+    for name, of in (("a.csv", 50), ("b.csv", n)):
+        (tmp_path / name).write_bytes(jtl(rows_of(of)))
+    long, short = ("a", "b") if n < 50 else ("b", "a")
+    said = rf"{tmp_path}/{long}.csv begins with all of {tmp_path}/{short}.csv, .*; name {tmp_path}/{long}.csv only"
+    with pytest.raises(UsageError, match=said):
+        import_jtl([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "run")
+    (tmp_path / "b.csv").write_bytes(jtl([*rows_of(1, label="other"), *rows_of(n)[1:]]))
+    import_jtl([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "run")
 
 
 @pytest.mark.parametrize("second", ["a.csv", "link.csv", "copy.csv", "a.csv.gz", "csv.zip"])
