@@ -52,7 +52,8 @@ class OverTime:
 class SuccessOverTime:
     """Percent of samples without error by bin of the start, and by host those started per second: ok, and failed.
 
-    closed_model: users wait for answers. last_width_s: of the last bin, None if that is as wide as the others.
+    closed_model: users wait for answers. hosts: empty for a single sample, which has no rate. last_width_s: of the last
+        bin, None if that is as wide as the others.
     """
 
     width_s: float

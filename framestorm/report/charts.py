@@ -196,9 +196,10 @@ def _timed_out(x: series.Values, y: series.Values) -> Json:
 
 def _rates(data: series.SampleSeries, asked_per_s: series.Curves, clock: Clock, label: str) -> list[Chart]:
     rates = data.success_over_time
-    return (
-        [_success(rates, data.by, clock, label), _throughput(data, rates, asked_per_s, clock, label)] if rates else []
-    )
+    if not rates:
+        return []
+    throughput = [_throughput(data, rates, asked_per_s, clock, label)] if rates.hosts else []
+    return [_success(rates, data.by, clock, label), *throughput]
 
 
 def _success(data: series.SuccessOverTime, by: str, clock: Clock, label: str) -> Chart:

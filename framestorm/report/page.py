@@ -113,14 +113,15 @@ def _key_figures(summary: Summary) -> list[tuple[str, str, str]]:
 def _times(summary: Summary) -> list[tuple[str, list[tuple[str, Times]]]]:
     """The rows of the table of times: by label the series, or of several labels by series the labels, to compare them.
 
-    Times that are all 0 have no row: a label whose connections are kept alive has no time to connect.
+    Times within a response time that are all 0 have no row: a label whose connections are kept alive has no time to
+    connect.
     """
     labels = list(summary.labels.values())
     shown = [
         (as_label(each.label), "whole process" if each.label == USER else _series_title(name), times)
         for each in labels
         for name, times in each.times.items()
-        if times.max is None or times.max.value > 0
+        if name == "rtt" or each.label == USER or times.max is None or times.max.value > 0
     ]
     groups: dict[str, list[tuple[str, Times]]] = {}
     for label, name, times in shown:

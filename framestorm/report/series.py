@@ -122,13 +122,10 @@ def success_over_time(samples: pl.LazyFrame, bins: TimeBins) -> model.SuccessOve
     """By bin of the start: the success rate in percent, and each host's successful and failed samples per second."""
     n_ok = pl.col("ok").sum()
     ratio = samples.group_by("bin").agg((100 * n_ok / pl.len()).alias("ratio")).collect(engine="streaming")
-    rates = (
-        samples.group_by("host", "bin")
-        .agg(n_ok, (pl.len() - n_ok).alias("failed"))
-        .with_columns(bins.per_s(pl.col("ok", "failed")))
-        .with_columns(pl.col("host").cast(pl.String).fill_null(""))
-        .collect(engine="streaming")
-    )
+    counts = samples.group_by("host", "bin").agg(n_ok, (pl.len() - n_ok).alias("failed")).collect(engine="streaming")
+    # Nothing says over which time a single sample would have to be spread.
+    has_rate = counts.select((pl.col("ok") + pl.col("failed")).sum()).item() > 1
+    rates = counts.with_columns(bins.per_s(pl.col("ok", "failed")), pl.col("host").cast(pl.String).fill_null(""))
     return model.SuccessOverTime(
         width_s=bins.width_s,
         closed_model=bool(samples.select(IS_OF_USERS.any()).collect().item()),
@@ -137,18 +134,19 @@ def success_over_time(samples: pl.LazyFrame, bins: TimeBins) -> model.SuccessOve
         hosts={
             str(host): {name: spread(part, name, bins.n, empty=0.0) for name in ("ok", "failed")}
             for (host,), part in sorted(rates.partition_by("host", as_dict=True).items())
+            if has_rate
         },
         last_width_s=round(bins.last_s, 6),
     )
 
 
 def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverTime | None:
-    """Return starts and ends per second on all hosts together, from the first start to the last end."""
+    """Return starts and ends per second on all hosts together, from the first start to the last end; of one, none."""
     start_s = (pl.col("start_ms") - origin_ms) / 1000
     end_s = start_s + pl.col("rtt_ms").fill_null(0) / 1000
     known = samples.filter(pl.col("start_ms").is_not_null())
     n, low_s, high_s = known.select(pl.len(), start_s.min(), end_s.max().alias("end")).collect().row(0)
-    if not n:
+    if n < 2:
         return None
     bins = TimeBins.of(n, low_s, high_s)
     events = {
@@ -187,7 +185,8 @@ def histogram_of(
     top = min(float(both.max()), 2 * float(np.quantile(both, 0.99)))
     linear = _edges(both[both <= top])
     positive = max(float(both.min()), 1e-3)
-    log = np.geomspace(positive * 0.999, max(float(both.max()), positive) * 1.001, 41)
+    # Up to 1 ms where all are 0, for an axis of one place has no ends.
+    log = np.geomspace(positive * 0.999, max(float(both.max()) or 1.0, positive) * 1.001, 41)
 
     def bins(edges: Floats) -> model.Bins:
         # What took no whole millisecond has no place on a logarithmic axis: it counts where that begins.
@@ -196,7 +195,7 @@ def histogram_of(
             [int(n) for n in np.histogram(part, edges, weights=of_part)[0]] if part.size else None
             for part, of_part in parts
         ]
-        return model.Bins(_list(edges), *counts)
+        return model.Bins([float(f"{edge:.6g}") for edge in edges], *counts)
 
     is_above = warm > linear[-1]
     above = int(np.count_nonzero(is_above) if numbers is None else numbers[is_above].sum())

@@ -219,6 +219,15 @@ def test_a_figure_duration_of_a_sample_is_not_that_of_a_process(fake_run: Any) -
     assert [name for name, _ in rows["duration"]] == ["all", "a", "b", "c"]
 
 
+def test_response_times_that_are_all_0_have_a_row_and_parts_of_them_have_none(tmp_path: Path) -> None:
+    rows = [{"timeStamp": START_MS + n, "elapsed": 0, "label": "call", "success": "true", "URL": "a"} for n in range(8)]
+    write_jtl(tmp_path / "samples.jtl", [row | {"Connect": 0} for row in rows])
+    results = read_results(tmp_path)
+    assert [*results.samples.collect()["connect_ms"]] == [0.0] * 8
+    ((_, rows_of_label),) = _times(summarise(tmp_path, results, None))
+    assert [(name, times.n) for name, times in rows_of_label] == [("response time", 8)]
+
+
 def test_key_figures_of_one_label_among_others_name_it(made: Path) -> None:
     summary = read(made / "summary.json", Summary)
     key = "Of frame alone"

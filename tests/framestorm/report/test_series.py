@@ -126,6 +126,13 @@ def test_a_histogram_has_edges_at_round_figures(
     )
 
 
+@pytest.mark.parametrize(("rtt_ms", "top"), [(0.0, 1.0), (0.01, 0.01)])
+def test_times_that_are_all_the_same_have_a_place_on_the_logarithmic_axis(rtt_ms: float, top: float) -> None:
+    found = counted([rtt_ms] * 3).log
+    assert found.edges == sorted({*found.edges}) and found.edges[-1] == pytest.approx(top * 1.001)
+    assert sum(found.warm or ()) == 3
+
+
 def test_a_histogram_counts_cold_ones_apart_and_leaves_out_failed_ones() -> None:
     found = counted([1.0, 2.0, 3.0, 4.0, 0.0], cold=[True, False, None, False, False],
                     ok=[True, True, True, False, True], timed_out=[False, False, False, True, False])  # fmt: skip

@@ -13,6 +13,7 @@ from framestorm import report
 from framestorm.model.files import read
 from framestorm.model.metric import metric
 from framestorm.model.summary import Summary
+from framestorm.report.charts import charts
 from framestorm.report.terminal import terminal_text
 from framestorm.results.jtl_file import DEFAULT, JtlFile, open_jtl
 from tests.framestorm.results.conftest import JTL_HEADER, START_MS
@@ -258,6 +259,21 @@ def test_a_file_without_a_sample_is_not_judged(name: str, tmp_path: Path) -> Non
     summary = reported(tmp_path, NOTHING[name])
     assert (summary.verdict.word, summary.verdict.exit_status) == ("unjudged", 1)
     assert summary.missing and not summary.main.n
+
+
+@pytest.mark.parametrize("label", ["success", "label", "elapsed"])
+def test_a_file_without_a_header_may_begin_with_a_label_like_a_column(label: str, tmp_path: Path) -> None:
+    rows = [cells[:17] for cells in (row(0, label=label), row(1, label=label), row(2, label="home"))]
+    assert counts(reported(tmp_path, jtl(rows, None))) == {"all": (3, 0), label: (2, 0), "home": (1, 0)}
+
+
+def test_of_a_single_sample_no_rate_is_drawn(tmp_path: Path) -> None:
+    summary = reported(tmp_path, jtl(rows_of(3)))
+    names = {chart.name for chart in charts(summary)}
+    assert "throughput" in names and summary.series.rates is not None
+    summary = reported(tmp_path, jtl(rows_of(1)))
+    assert {"throughput", "success-over-time"} & {chart.name for chart in charts(summary)} == {"success-over-time"}
+    assert summary.series.rates is None
 
 
 OF_PARENT = {"label": "Buy", "responseCode": 500, "success": "false", "URL": "null"}
