@@ -186,7 +186,9 @@ def _read(opened: JtlFile, record: Record) -> Jtl:
     if is_foreign and TRANSACTION in sources and JTL not in sources:
         is_whole = pl.when(pl.col("source") == TRANSACTION).then(pl.lit(JTL)).otherwise("source").alias("source")
         rows, counted = rows.with_columns(is_whole), counted.with_columns(is_whole)
-        assumed += ("samples.jtl has rows of transactions only, none of their samplers; they are taken as the samples",)
+        assumed += (
+            "there are only rows of transactions in samples.jtl, none of their samplers; they are taken as the samples",
+        )
     # A recorder names a transaction as its first request.
     of_samplers = {label for label, _, source, *_ in counted.iter_rows() if source == JTL}
     shared = sorted({label for label, _, source, *_ in counted.iter_rows() if source == TRANSACTION} & of_samplers)

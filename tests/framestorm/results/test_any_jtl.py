@@ -304,7 +304,7 @@ def test_of_a_file_with_transactions_only_these_are_the_samples(
     summary = reported(tmp_path, jtl([cells[: len(header)] for cells in rows], header), run)
     assert counts(summary) == {"all": (3, 3), "Buy": (2, 2), "Pay": (1, 1)} and not summary.missing
     assert summary.main.causes == {"failed-sample": 3}
-    assert any("rows of transactions only, none of their samplers; they" in text for text in summary.warnings)
+    assert any("only rows of transactions in samples.jtl, none of their" in text for text in summary.warnings)
 
 
 def test_no_name_is_a_label(tmp_path: Path) -> None:

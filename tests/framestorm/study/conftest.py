@@ -50,9 +50,9 @@ def frames_of(times_ms: Iterable[float], *, start_ms: float = START_MS, **given:
     frames, clock_ms = [], start_ms
     for index, rtt_ms in enumerate(times_ms):
         frame: Frame = {
-            "user": "u1", "index": index, "start_ms": clock_ms, "rtt_ms": rtt_ms, "handler_ms": 0.8 * rtt_ms,
-            "model_ms": 0.5 * rtt_ms, "status": 200, "ok": "true", "censored": "false", "cold": "false",
-            "verified": "true", "host": "master", "source": "tree",
+            "label": "frame", "user": "u1", "index": index, "start_ms": clock_ms, "rtt_ms": rtt_ms,
+            "handler_ms": 0.8 * rtt_ms, "model_ms": 0.5 * rtt_ms, "status": 200, "ok": "true", "censored": "false",
+            "cold": "false", "verified": "true", "host": "master", "source": "tree",
         }  # fmt: skip
         frames.append(frame | given)
         clock_ms += rtt_ms
