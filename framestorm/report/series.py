@@ -195,7 +195,8 @@ def histogram_of(
             [int(n) for n in np.histogram(part, edges, weights=of_part)[0]] if part.size else None
             for part, of_part in parts
         ]
-        return model.Bins([float(f"{edge:.6g}") for edge in edges], *counts)
+        # So that no two are the same.
+        return model.Bins(_list(edges, 4 if edges[1] - edges[0] > 2e-4 else 8), *counts)
 
     is_above = warm > linear[-1]
     above = int(np.count_nonzero(is_above) if numbers is None else numbers[is_above].sum())
