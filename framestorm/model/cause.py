@@ -118,6 +118,7 @@ CAUSES = {
         Cause("status-504", "the platform's own timeout", Side.FUNCTION, is_timeout=True),
         Cause("generator-limit", "the generator had no port, file descriptor or memory left for it", Side.GENERATOR),
         Cause("exception", "the sampler ended with an exception", Side.GENERATOR),
+        Cause("answer-too-long", "the answer is too long to be checked", Side.GENERATOR),
         Cause("not-judged", "the answer could not be judged: jmeter.log has the error", Side.GENERATOR),
         Cause("error", "the sampler reported an error", Side.FUNCTION),
         Cause("unknown", "no cause was recorded", Side.FUNCTION),

@@ -65,6 +65,7 @@ _SEVERAL = re.compile(r"(?<!\$)\{[^{}]*,[^{}]*\}|\[\w+-\w+(?::\d+)?\]")
 _FOR_WINDOWS = re.compile(r'\^"|\^\r?$', re.MULTILINE)
 _CARET = re.compile(r'\^(?:\r?\n(\r?\n)?|(.))|("[^"\r\n]*")')
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|[uU]([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
+_LINE_ENDS = re.compile(r"[\r\n\0]")  # what -d leaves out of a file
 _ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -243,7 +244,7 @@ def _headers(values: dict[str, list[str]], body: str) -> list[tuple[str, str]]:
         usual.append(("Accept-Encoding", "gzip, deflate"))
     if values["json"]:
         usual += [("Content-Type", "application/json"), ("Accept", "application/json")]
-    elif body and body.lstrip()[:1] not in "{[<":  # JSON and XML are known by how they begin
+    elif body and not _is_json(body):  # which is known by how it begins, and needs no -H here
         usual.append(("Content-Type", FORM))
     own = {name.lower() for name, _ in headers}
     headers += [each for each in usual if each[0].lower() not in own]
@@ -254,7 +255,12 @@ def _headers(values: dict[str, list[str]], body: str) -> list[tuple[str, str]]:
 def _body(parts: Sequence[tuple[str, str]], *, is_query: bool) -> tuple[str, str]:
     """Return the text of the body, or the path of a file to send unchanged; the other of the two is empty."""
     if len(parts) == 1 and not is_query and _names_file(*parts[0]):
-        return "", parts[0][1][1:]
+        (option, value), file = parts[0], Path(parts[0][1][1:])
+        # -d sends a file without its line ends, and as a form.
+        if option not in ("data", "data-ascii") or not file.is_file():
+            return "", value[1:]
+        if _is_json(text := _text(value[1:])) and _LINE_ENDS.search(text) is None:
+            return "", value[1:]
     body = ""
     for option, value in parts:  # JSON follows JSON; all else is joined like the fields of a form
         body += ("&" if body and option != "json" else "") + _part(option, value)
@@ -278,6 +284,10 @@ def _field(option: str, text: str) -> forms.Field:
     return field
 
 
+def _is_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
 def _names_file(option: str, value: str) -> bool:
     return value.startswith("@") and option not in ("data-raw", "data-urlencode")
 
@@ -286,7 +296,7 @@ def _part(option: str, value: str) -> str:
     """Return one part of a body as curl sends it."""
     if _names_file(option, value):
         text = _text(value[1:])
-        return text if option in ("data-binary", "json") else re.sub(r"[\r\n]", "", text)
+        return text if option in ("data-binary", "json") else _LINE_ENDS.sub("", text)
     if option != "data-urlencode":
         return value
     name, sign, content = re.fullmatch(r"(?s)([^=@]*)([=@]?)(.*)", value).groups()  # type: ignore[union-attr]
@@ -298,6 +308,9 @@ def _part(option: str, value: str) -> str:
 
 def _text(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
+        return Path(file).read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--curl: {file} cannot be read as a part of the body: {error}") from None
+        why = (
+            f"{file} cannot be read as a part of the body: {error}; --data-binary @{file} alone sends any file as it is"
+        )
+        raise UsageError(f"--curl: {why}") from None

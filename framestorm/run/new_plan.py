@@ -12,6 +12,7 @@ from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.plain import note
 from framestorm.run import curl
+from framestorm.run.secrets import literal_secrets
 
 LOGIN = "BASIC_LOGIN"
 # Headers whose values should not be stored in a file.
@@ -147,6 +148,9 @@ def _say_notes(request: curl.Request) -> None:
     for name, value in request.headers:
         if SECRET_HEADER.fullmatch(name) and "${env:" not in value:
             notes.append(f"the header {name} is written to a file; ${{env:NAME}} keeps its value out of it")
+    notes += [
+        f"the plan has a secret: {each}" for each in literal_secrets({"url": request.url, "proxy": request.proxy})
+    ]
     if request.without_effect:
         notes.append(f"without effect here: {' '.join(request.without_effect)}")
     for text in notes:

@@ -111,7 +111,9 @@ def prepare(
         is_for_gui=is_for_gui,
         is_traced=what.is_traced,
     )
-    for sentence in [] if is_for_gui else literal_secrets(settings.given, is_for_kit=plan.is_for_kit):
+    # A plan of the kit's may have them from a curl command.
+    own = {name: settings.properties.get(name, "") for name in ("url", "proxy") if plan.is_for_kit}
+    for sentence in [] if is_for_gui else literal_secrets({**own, **settings.given}, is_for_kit=plan.is_for_kit):
         note(sentence)
     settings, of_kit = run_settings.resolve_load(settings, plan, run_dir)
     if not is_for_gui and {settings.properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:

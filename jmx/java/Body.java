@@ -15,10 +15,13 @@ import org.apache.jmeter.util.JMeterUtils;
 public final class Body extends InputStream {
     private static final double PART = Double.parseDouble(JMeterUtils.getPropDefault("framestorm.bodies_part_of_heap", "0"));
     private static final long AT_MOST = (long) (PART * Runtime.getRuntime().maxMemory());
+    // JMeter keeps no more of an answer than this; 0: all.
+    private static final long MOST = JMeterUtils.getPropDefault("httpsampler.max_bytes_to_store_per_request", 0L);
     private static final AtomicLong HELD = new AtomicLong();
     private static final Map<Thread, Body> OF_USERS = new ConcurrentHashMap<>();
     private InputStream body;
     private long held;
+    private long all;
     private boolean isCut;
 
     /** Called by JMeter for each answer. Where the property is not set, all of it is kept. */
@@ -36,6 +39,12 @@ public final class Body extends InputStream {
     public static boolean isCut() {
         Body last = OF_USERS.get(Thread.currentThread());
         return last != null && last.isCut;
+    }
+
+    /** Whether this user's last answer is longer than what JMeter keeps of it. */
+    public static boolean isTooLong() {
+        Body last = OF_USERS.get(Thread.currentThread());
+        return last != null && MOST > 0 && last.all > MOST;
     }
 
     /** This user's last answer is held no more. */
@@ -64,6 +73,7 @@ public final class Body extends InputStream {
     }
 
     private boolean isKept(int bytes) {
+        all += bytes;
         if (!isCut) {
             held += bytes;
             if (HELD.addAndGet(bytes) > AT_MOST) {

@@ -62,6 +62,25 @@ def test_files_are_sent_as_they_are(run_plan: RunPlan, stand_in: StartServer, tm
     assert run.count("index", "success") == {("0", "true"): 2, ("1", "true"): 2}
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.png", b"\x89PNG\0{n}\xff", "image/png"),
+        ("a.csv", b"\xef\xbb\xbfa,b\n", "text/csv"),
+        ("a.xml", b"<a>{n}</a>", "application/xml"),
+    ],
+)
+def test_a_file_is_sent_as_it_is_beside_rows(
+    name: str, content: bytes, kind: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "rows.csv").write_text("n\n7\n")
+    server = stand_in({"body": b"ok"})
+    files = {"body": f"@{tmp_path}/{name}", "rows": f"@{tmp_path}/rows.csv"}
+    run_plan("requests", url=f"{server.url}?n={{n}}", users=1, ramp_s=0, hold_s=0.5, **files)
+    assert server.requests[0] == (kind, content.replace(b"{n}", b"7") if name == "a.xml" else content)
+
+
 def test_each_line_is_a_body(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": 1, "tags": ["ä"]}\n\n{"id": 2, "tags": []}\n', encoding="utf-8")
@@ -339,11 +358,13 @@ def test_answers_are_limited_in_both_of_jmeters_http_samplers(implementation: st
     assert done.stdout.split() == ["200", "true", "true"]
 
 
-def test_what_is_beyond_32_mib_of_an_answer_is_not_looked_at(run_plan: RunPlan, stand_in: StartServer) -> None:
+@pytest.mark.parametrize("condition", [{"expect": "the end"}, {"reject": "the end"}])
+def test_an_answer_of_more_than_32_mib_is_not_judged_by_its_beginning(
+    condition: dict[str, str], run_plan: RunPlan, stand_in: StartServer
+) -> None:
     server = stand_in({"body": b"x" * (33 << 20) + b"the end"})
-    load = {"method": "GET", "users": 1, "ramp_s": 0, "hold_s": 1}
-    run = run_plan("requests", url=server.url, expect="the end", **load)
-    assert set(run.count("responseMessage")) == {("expect-not-met",)}
+    run = run_plan("requests", url=server.url, method="GET", users=1, ramp_s=0, hold_s=1, **condition)
+    assert set(run.count("responseMessage")) == {("answer-too-long",)}
     assert all(int(row["bytes"]) > 33 << 20 for row in run.rows())
 
 
@@ -432,6 +453,14 @@ def test_a_plan_sends_what_curl_would(
     assert (sent.method, sent.path, sent.body) == ("PUT", "/function/face-blur/%28x%29%5B1%5D?a=1,2&b[]=c", b'{"a": 1}')
     kinds = [sent.headers[name] for name in ("Authorization", "X-A", "Content-Type")]
     assert kinds == ["Bearer t0", "b, c", "application/json"]
+
+
+def test_secrets_of_url_and_proxy_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "curl 'http://h/f?api_key=abc' -x http://me:pw@proxy:3128"
+    new_plan.write(tmp_path / "a.jmx", command, JMX / "requests.jmx")
+    told = capsys.readouterr().err
+    assert "the plan has a secret: api_key in -Jurl has a literal value" in told
+    assert "the plan has a secret: -Jproxy has a literal password" in told
 
 
 def test_a_body_on_the_command_line_gets_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

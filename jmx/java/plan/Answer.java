@@ -237,6 +237,8 @@ public final class Answer {
             return null;
         } else if (Body.isCut()) {
             return "generator-limit";
+        } else if (Body.isTooLong()) {
+            return "answer-too-long";
         } else if (isStillCoded()) {
             return "unknown-coding";
         } else if (!accept.isEmpty()) {

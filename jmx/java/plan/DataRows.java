@@ -105,11 +105,17 @@ final class DataRows {
         return all.isEmpty() ? null : all.get(index % all.size());
     }
 
-    /** Check that the templates use columns of theirs, and that each row has those. */
-    void check(String property, String templates) {
+    /** Those columns that a template uses. */
+    Set<String> columnsOf(String template) {
         Set<String> columns = new TreeSet<>();
         all.forEach(each -> columns.addAll(each.keySet()));
-        columns.removeIf(name -> !templates.contains("{" + name + "}"));
+        columns.removeIf(name -> !template.contains("{" + name + "}"));
+        return columns;
+    }
+
+    /** Check that the templates use columns of theirs, and that each row has those. */
+    void check(String property, String templates) {
+        Set<String> columns = columnsOf(templates);
         if (columns.isEmpty()) {
             throw new IllegalArgumentException("-Jrows=" + property + ": url, headers, body, form, expect and reject use "
                 + "none of its columns, which are " + String.join(" and ", all.get(0).keySet()));

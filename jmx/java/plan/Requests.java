@@ -9,6 +9,7 @@ import java.net.URI;
 import java.net.URISyntaxException;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.security.GeneralSecurityException;
 import java.util.List;
 import java.util.Map;
@@ -93,9 +94,8 @@ public final class Requests {
         String rowsFile = isRowTheBody ? body : property("rows");
         rows = rowsFile.isEmpty() ? new DataRows() : new DataRows(Given.file(rowsFile));
         String ofOne = isRowTheBody ? "" : body;
-        // A file is a template only where there are rows to fill it with.
         boolean isFile = ofOne.startsWith("@");
-        boolean isTemplate = !isFile || !rows.isEmpty() && Given.file(ofOne).isFile();
+        boolean isTemplate = !isFile || isTemplate(Given.file(ofOne));
         files = isTemplate ? List.of() : Bodies.files("body", Given.file(ofOne));
         text = !isTemplate ? "" : secrets.resolved(isFile ? Given.textOf(Given.file(ofOne)) : ofOne);
         form = new Form(property("form"), secrets);
@@ -119,6 +119,15 @@ public final class Requests {
         if (!property("certificate").isEmpty()) {
             ClientCertificate.use(Given.file(property("certificate")), secrets.resolved(property("certificate_password")));
         }
+    }
+
+    // A file is a template only where there is something to fill it with; else it is sent as it is, with its type.
+    private boolean isTemplate(File file) throws IOException {
+        if (rows.isEmpty() || !file.isFile()) {
+            return false;
+        }
+        String content = new String(Files.readAllBytes(file.toPath()), StandardCharsets.UTF_8);
+        return content.indexOf('\0') < 0 && (content.contains("${env:") || !rows.columnsOf(content).isEmpty());
     }
 
     private String property(String name) {

@@ -98,7 +98,8 @@ def java_words() -> set[str]:
         for name in ("Answer", "Breakage", "ClientSample", "Picture", "User")
     ]
     literals = chain.from_iterable(
-        re.findall(r'(?:return|\?|(?<!\w):) "([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"', text) for text in texts
+        re.findall(r'(?:(?:return|\?|(?<!\w):) |setResponseMessage\()"([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"', text)
+        for text in texts
     )
     return set(literals)
 

@@ -33,6 +33,10 @@ FORM = [("Content-Type", curl.FORM)]
         ("curl h -d '[|]' -H \"T: $A ${B} \\$C ${env:D}\" | jq '.x' > out; exit",
          {"body": "[|]", "headers": [("T", "${env:A} ${env:B} $C ${env:D}")]}),
         ("curl -d '' https://h/f", {"method": "POST", "body": ""}),
+        ("curl -d '<a/>' https://h/f", {"body": "<a/>", "headers": FORM}),
+        ("curl -d @f https://h/f", {"body": "p=qr=s", "body_file": "", "headers": FORM}),
+        ("curl -d @json https://h/f", {"body": "", "body_file": "json", "headers": []}),
+        ("curl --data-ascii @lines https://h/f", {"body": '{"a":1}', "body_file": "", "headers": []}),
         ("curl -dx=1 https://h/f -d y=2", {"method": "POST", "body": "x=1&y=2", "headers": FORM}),
         ("curl https://h/f --json '{\"x\": 1}'", {"body": '{"x": 1}', "headers": JSON}),
         (
@@ -101,6 +105,8 @@ FORM = [("Content-Type", curl.FORM)]
 def test_commands(command: str, expected: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("f").write_text("p=q\nr=s\n")
+    Path("json").write_text('{"a":1}')
+    Path("lines").write_bytes(b'{"a":\r\n1}\0')
     request = asdict(curl.parse(command))
     assert {name: request[name] for name in expected} == expected
 

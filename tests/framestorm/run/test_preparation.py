@@ -12,7 +12,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.facets import GRPC
-from framestorm.run import output, preparation, settings, target, video
+from framestorm.run import new_plan, output, preparation, settings, target, video
 from framestorm.run import properties as java_properties
 from framestorm.run.options import Output, What, Where
 from framestorm.run.preparation import check_criteria, prepare
@@ -387,3 +387,10 @@ def test_a_line_of_a_form_s_file_ends_where_it_does_there(tmp_path: Path) -> Non
     (tmp_path / "form").write_text(r"path=C:\new")
     values = prepare(what("requests", url="http://h/f", form=f"@{tmp_path}/form"), tmp_path / "run").settings.values
     assert [str(field) for field in form.parse(values["form"])] == [r"path=C:\new"]
+
+
+def test_secrets_of_a_plan_of_ones_own_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new_plan.write(tmp_path / "a.jmx", "curl 'http://h/f?api_key=abc'", paths.JMX / "requests.jmx")
+    capsys.readouterr()
+    prepare(What(tmp_path / "a.jmx", {}), tmp_path / "run")
+    assert "api_key in -Jurl has a literal value" in capsys.readouterr().err
