@@ -40,6 +40,11 @@ install_packages() {
 }
 
 venv_is_made() {
+    local python
+    # After an upgrade of the system's Python, the packages are those of the one before.
+    python=$(readlink -f -- "$VENV/bin/python")
+    python=${python##*/}
+    [[ $python != python3.* || -d "$VENV/lib/$python" ]] || return 1
     [[ -x "$VENV/bin/python" && -f "$STAMP" && "$(sha256sum <"$LOCK")" == "$(<"$STAMP")" ]]
 }
 

@@ -124,7 +124,9 @@ class Pods(Hosts):
                 changed.notify()
 
         def is_decided() -> bool:
-            return any(troubles.values()) or len(addresses) == pods
+            # A pod that finds no room gets some as soon as others have ended.
+            lasting = (each for each in troubles.values() if each and each.reason not in pod.PASSING)
+            return any(lasting) or len(addresses) == pods
 
         pods = len(self.slaves) + 1
         cluster, namespace = self.master.cluster, self.master.namespace

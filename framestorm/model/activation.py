@@ -67,9 +67,15 @@ class Activation:
 
     @classmethod
     def of(cls, function: str, replica: str, times: Mapping[str, float]) -> Self:
-        """Return it with the times of its steps, by their names with `_ms` behind them."""
-        scheduled_ms, started_ms, ready_ms = (times.get(f"{step}_ms") for step in STEPS)
-        return cls(function, replica, times["asked_ms"], scheduled_ms, started_ms, ready_ms)
+        """Return it with the times of its steps, by their names with `_ms` behind them.
+
+        A step that comes before the one before it by the clock of its node, or in whole seconds, came with that one.
+        """
+        reached, at_ms = dict[str, float](), times["asked_ms"]
+        for name in (f"{step}_ms" for step in STEPS):
+            if name in times:
+                reached[name] = at_ms = max(at_ms, times[name])
+        return cls(function, replica, times["asked_ms"], *(reached.get(f"{step}_ms") for step in STEPS))
 
     def rows(self) -> Iterator[tuple[float, str, str, str, float]]:
         """Yield it as rows of metrics.csv: that it was asked for, and how many seconds later each step was reached."""

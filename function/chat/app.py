@@ -58,9 +58,10 @@ class ChatApplication:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         try:
-            return self._route(environ, start_response)
+            body = self._route(environ, start_response)
         except RequestError as error:
-            return _send(start_response, error.status, _error(str(error), error.code))
+            body = _send(start_response, error.status, _error(str(error), error.code))
+        return () if environ["REQUEST_METHOD"] == "HEAD" else body
 
     def _route(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path, method = environ["PATH_INFO"].removeprefix(PREFIX).rstrip("/"), environ["REQUEST_METHOD"]

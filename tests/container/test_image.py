@@ -79,7 +79,8 @@ def slaves(started: Callable[..., str], tmp_path: Path) -> dict[str, str]:
     lines = []
     for name, container in containers.items():
         assert wait_until(lambda each=container: "Server listening" in said(each), READY_WITHIN_S), said(container)
-        address = docker.ENGINE.run("inspect", "--format", "{{.NetworkSettings.IPAddress}}", container).strip()
+        networks = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        address = docker.ENGINE.run("inspect", "--format", networks, container).strip()
         lines.append(f"{name} ansible_host={address}")
     (tmp_path / "inventory.ini").write_text(INVENTORY.format(slaves="\n".join(lines)))
     user = int(docker.USER.partition(":")[0])

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -148,6 +149,15 @@ def test_bad_requests_are_refused(server: tuple[str, int], path: str, fields: ob
     answered, kind, body = call(server, path, fields)
     assert (answered, kind) == (status, "application/json")
     assert named in json.loads(body)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/_/health", "/nowhere"])
+def test_an_answer_to_head_has_no_body(server: tuple[str, int], path: str) -> None:
+    """On a kept connection, its bytes would be the next answer."""
+    with socket.create_connection(server, timeout=20) as connection:
+        connection.sendall(b"HEAD %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % path.encode())
+        answer = b"".join(iter(lambda: connection.recv(2**16), b""))
+    assert answer.endswith(b"\r\n\r\n")
 
 
 def test_models_are_listed(server: tuple[str, int]) -> None:

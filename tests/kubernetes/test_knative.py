@@ -166,6 +166,15 @@ def test_a_service_is_found_by_its_address_and_bounded(theirs: Cluster) -> None:
         registry.at("http://other.example/", SITE)
 
 
+def test_a_bound_may_have_the_older_name(cluster: Cluster) -> None:
+    existing(cluster, maxScale="7", minScale="2")
+    try:
+        settings = registry.at(f"http://{HOST}/", SITE).settings_as_text()
+    finally:
+        remove_namespace(cluster, "theirs")
+    assert (settings["min_scale"], settings["max_scale"]) == ("2", "7")
+
+
 def test_a_service_without_a_bound_is_refused(cluster: Cluster) -> None:
     existing(cluster)
     try:

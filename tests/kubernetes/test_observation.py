@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from framestorm.machine import now_ms, wait_until
+from framestorm.model.activation import Activation
 from framestorm.platform.base import Reading
 from framestorm.platform.kubernetes import pod as pods
 from framestorm.platform.kubernetes import watch
@@ -86,6 +87,28 @@ def test_a_time_of_the_cluster_stays_in_its_second() -> None:
     assert pods.time_ms("2026-01-02T03:04:05Z", whole + 60_000) == whole, "of a list, long after"
     assert pods.time_ms("2026-01-02T03:04:05Z", whole - 60_000) == whole, "of a clock that is behind"
     assert pods.time_ms("2026-01-02T03:04:05.250000Z", whole + 400) == whole + 250
+
+
+def test_no_step_of_a_start_comes_before_the_one_before_it() -> None:
+    """Whole seconds that were seen late, or the clock of a node, say so."""
+    steps = {"asked_ms": 12_600.0, "scheduled_ms": 12_000.0, "started_ms": 13_000.0, "ready_ms": 12_900.0}
+    start = Activation.of("echo", "echo-1", steps)
+    assert (start.scheduled_ms, start.started_ms, start.ready_ms) == (12_600, 13_000, 13_000)
+    assert Activation.of("echo", "echo-1", {"asked_ms": 1.0, "ready_ms": 2.0}).started_ms is None
+
+
+def test_a_pod_that_was_evicted_has_one_end_and_is_no_replica_any_more() -> None:
+    pod = objects.pod("ends", "echo-1", LABELS)
+    status = {"phase": "Failed", "reason": "Evicted", "conditions": [objects.condition("Ready", status=False)]}
+    named = {**pod, "status": {**status, "containerStatuses": [objects.container(state=objects.ended("Error", 137))]}}
+    bare = {**pod, "status": status}
+    assert [end.reason for end in pods.ends(named, 0)] == ["Error"]
+    assert [end.reason for end in pods.ends(bare, 0)] == ["Evicted"]
+    # Each list of the pods tells it again.
+    assert {end.time_ms for seen_ms in (0, 10, 1e15) for end in pods.ends(bare, seen_ms)} == {
+        pods.time_ms(objects.T0, 0)
+    }
+    assert pods.is_over(bare) and not pods.is_over({**pod, "status": objects.running()})
 
 
 def test_an_end_is_counted_once_with_its_reason(cluster: Cluster) -> None:

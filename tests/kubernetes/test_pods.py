@@ -111,6 +111,19 @@ def test_a_pod_that_cannot_start_ends_the_wait_with_its_reason(
     assert there is None or there["status"]["phase"] == "Terminating"
 
 
+def test_a_pod_that_finds_no_room_for_a_moment_is_waited_for(
+    asked: Pods, background: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pods, "READY_WITHIN_S", 6)
+    future = begun(asked, background)
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
+    tell(asked.slaves[0], {"conditions": [full]})
+    with pytest.raises(TimeoutError):
+        future.result(2)
+    with pytest.raises(FramestormError, match="Unschedulable: 0/1 nodes are available"):
+        future.result(WITHIN_S)
+
+
 def test_pods_that_do_not_become_ready_are_counted(
     asked: Pods, background: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

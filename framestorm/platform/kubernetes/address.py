@@ -4,6 +4,7 @@ import socket
 import urllib.parse
 
 from framestorm.errors import FramestormError
+from framestorm.platform.kubernetes import pod
 from framestorm.platform.kubernetes.cluster import Cluster, Object
 
 
@@ -71,8 +72,9 @@ def _port(service: Object, scheme: str) -> Object:
 
 
 def _node_address(cluster: Cluster) -> str:
-    """Return an address of a node, an external one if there is one."""
-    addresses = [each for node in cluster.get("nodes")["items"] for each in node["status"].get("addresses") or ()]
+    """Return an address of a node, an external one if there is one, of those that are ready first."""
+    nodes = sorted(cluster.get("nodes")["items"], key=pod.is_ready, reverse=True)
+    addresses = [each for node in nodes for each in node["status"].get("addresses") or ()]
     for kind in ("ExternalIP", "InternalIP"):
         for each in addresses:
             if each["type"] == kind:

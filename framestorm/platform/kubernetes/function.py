@@ -30,17 +30,16 @@ from framestorm.platform.kubernetes.claim import ClusterClaim
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.needs import NAMESPACE, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
-from framestorm.platform.kubernetes.pod import Trouble
+from framestorm.platform.kubernetes.pod import PASSING, Trouble
 from framestorm.platform.kubernetes.usage import Kubelets
 from framestorm.platform.quantities import Bytes, Cores, amount
 from framestorm.probe import why_unreached
 
 NO_OP = "framestorm-noop"
 READY_WITHIN_S = 180.0
-# What often passes by itself: replicas of the point before make room, a node comes back.
+# What often passes by itself does so soon.
 PASSES_WITHIN_S = 20.0
 REACHED_WITHIN_S = 10.0
-PASSING = ("Unschedulable", "NotReady")
 # By this label the pods of the newest settings are told from those of the settings before.
 VERSION = "app.kubernetes.io/version"
 

@@ -193,7 +193,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
 
 def has_settled(observation: Observation, revision: str, *, from_zero: bool) -> bool:
     """Return whether all replicas are of a revision; from_zero: whether none is left."""
-    pods = observation.items(watch.PODS)
+    pods = [each for each in observation.items(watch.PODS) if not pod.is_over(each)]
     # Those of the point before still take cores.
     others = [
         each for each in pods if not pod.is_terminating(each) and each["metadata"]["labels"][REVISION] != revision
@@ -207,7 +207,12 @@ def deployment_of(cluster: Cluster, function: str, service: str, namespace: str)
     item = cluster.get("revisions.serving.knative.dev", revision, namespace)
     annotations, spec = item["metadata"].get("annotations", {}), item["spec"]
     container = next((each for each in spec["containers"] if each.get("ports")), spec["containers"][0])
-    most = int(annotations.get(f"{AUTOSCALING}/max-scale", 0)) or _usual_max_scale(cluster)
+    # Knative takes both spellings.
+    least, most = (
+        int(annotations.get(f"{AUTOSCALING}/{end}-scale") or annotations.get(f"{AUTOSCALING}/{end}Scale") or 0)
+        for end in ("min", "max")
+    )
+    most = most or _usual_max_scale(cluster)
     return Deployment(
         function,
         container["image"],
@@ -215,7 +220,7 @@ def deployment_of(cluster: Cluster, function: str, service: str, namespace: str)
         container.get("resources", {}).get("requests", {}),
         container.get("resources", {}).get("limits", {}),
         spec.get("containerConcurrency", 0),
-        int(annotations.get(f"{AUTOSCALING}/min-scale", 0)),
+        least,
         most or None,
     )
 

@@ -192,7 +192,7 @@ def published(name: str, selector: Mapping[str, str], port: int, labels: Mapping
 def is_rolled_out(deployment: Object, observation: Observation, version: str, replicas: int) -> bool:
     """Return whether a Deployment has just so many replicas, all ready and of this version."""
     status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
-    pods = observation.items(watch.PODS)
+    pods = [each for each in observation.items(watch.PODS) if not pod.is_over(each)]
     are_new = all(each["metadata"]["labels"].get(VERSION) == version for each in pods)
     is_whole = wanted == status.get("readyReplicas", 0) == len(pods) == replicas
     return pod.is_current(deployment) and are_new and is_whole

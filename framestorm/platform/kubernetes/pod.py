@@ -34,6 +34,8 @@ ADVICE = {
     "Unschedulable": "ask for less (target.cpu, target.memory), or add a node",
     "NodeNotReady": "see kubectl describe node {node}; a node that is back takes part again by itself",
 }
+# What often passes by itself: other pods make room, a node comes back.
+PASSING = ("Unschedulable", "NotReady")
 
 
 class End(NamedTuple):
@@ -100,6 +102,11 @@ def is_terminating(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
+def is_over(pod: Object) -> bool:
+    """Return whether a pod has ended for good, such as one that was evicted: Kubernetes keeps it for a while."""
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
 def restarts(pod: Object) -> int:
     """Return how often its containers were started again."""
     return sum(each.get("restartCount", 0) for each in _containers(pod))
@@ -120,17 +127,18 @@ def step_times(pod: Object, seen_ms: float) -> dict[str, float]:
 
 def ends(pod: Object, seen_ms: float) -> Iterator[End]:
     """Yield how its containers ended, as far as it tells; not those of a pod that was told to end."""
-    name = name_of(pod)
+    name, n = name_of(pod), 0
     for container in _containers(pod):
         terminated = container.get("lastState", {}).get("terminated")
         now = container.get("state", {}).get("terminated")
         for each in (terminated, None if is_terminating(pod) else now):
             if each and each.get("finishedAt"):
-                when_ms = time_ms(each["finishedAt"], seen_ms)
+                when_ms, n = time_ms(each["finishedAt"], seen_ms), n + 1
                 yield End(when_ms, name, str(each.get("reason", "Error")), int(each.get("exitCode", 0)))
     status = pod.get("status", {})
-    if status.get("phase") == "Failed" and status.get("reason") and not is_terminating(pod):
-        yield End(seen_ms, name, str(status["reason"]), 0)
+    if status.get("phase") == "Failed" and status.get("reason") and not n and not is_terminating(pod):
+        changed = (condition(pod, "Ready") or {}).get("lastTransitionTime")
+        yield End(time_ms(changed, seen_ms) if changed else seen_ms, name, str(status["reason"]), 0)
 
 
 def trouble(pod: Object) -> Trouble | None:

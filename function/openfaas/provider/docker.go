@@ -135,12 +135,15 @@ func ofTheClient(variable string) bool {
 		strings.HasSuffix(upper, "_PROXY") || slices.Contains([]string{"HOME", "PATH", "SSH_AUTH_SOCK", "TMPDIR"}, upper)
 }
 
+// inspected is what is asked of a container: its id, its process, and its address in the one network that it has.
+const inspected = "{{.Id}} {{.State.Pid}} {{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+
 // inspect waits for the engine to have started the container; empty when it has ended before, which its log explains.
 func (b *dockerBackend) inspect(name string, done <-chan struct{}) (address, id string, pid int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), addressTimeout)
 	defer cancel()
 	for {
-		output, err := docker(ctx, "inspect", "--format", "{{.Id}} {{.State.Pid}} {{.NetworkSettings.IPAddress}}", name)
+		output, err := docker(ctx, "inspect", "--format", inspected, name)
 		if words := strings.Fields(output); err == nil && len(words) == 3 {
 			pid, err = strconv.Atoi(words[1])
 			return words[2], words[0], pid, err
