@@ -75,7 +75,8 @@ class Activation:
         for name in (f"{step}_ms" for step in STEPS):
             if name in times:
                 reached[name] = at_ms = max(at_ms, times[name])
-        return cls(function, replica, times["asked_ms"], *(reached.get(f"{step}_ms") for step in STEPS))
+        scheduled_ms, started_ms, ready_ms = (reached.get(f"{step}_ms") for step in STEPS)
+        return cls(function, replica, times["asked_ms"], scheduled_ms, started_ms, ready_ms)
 
     def rows(self) -> Iterator[tuple[float, str, str, str, float]]:
         """Yield it as rows of metrics.csv: that it was asked for, and how many seconds later each step was reached."""
