@@ -60,7 +60,8 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("framestorm.platform.timeline.STEPS_AT_MOST", 3)
 
 
-def test_the_start_of_a_replica_has_its_times(cluster: Cluster) -> None:
+def test_the_start_of_a_replica_has_its_times(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "T0", "2100-01-02T03:04:05Z")  # after the API server has made the pod
     with observed(cluster, "starts") as observation:
         cluster.apply([objects.pod("starts", "echo-1", LABELS)])
         objects.set_status(cluster, "pod", "echo-1", "starts", objects.scheduled())
