@@ -22,8 +22,9 @@ import org.codehaus.groovy.runtime.InvokerHelper;
 final class JsonCondition implements Condition {
     private static final ObjectMapper STRICT = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
     private static final Pattern OPERATOR = Pattern.compile("\\s*(==|!=|<=|>=|<|>)\\s*");
-    // JSONPath would take it for a part of a name, which no answer has.
-    private static final Pattern SIGN_IN_NAME = Pattern.compile("(?s)\\$(?:\\.{1,2}[\\w*-]+|\\[[^\\]]*\\])+\\s*[=<>!~].*");
+    // JSONPath would take it for a part of a name, which no answer has; in a filter it stands by right.
+    private static final Pattern SIGN_IN_NAME =
+            Pattern.compile("(?s)\\$(?:\\.{1,2}[\\w*-]+|\\[(?!\\?)[^\\]]*\\])+\\s*[=<>!~].*");
 
     private final JsonPath path;
     private final String operator; // null if the value may be any
