@@ -164,7 +164,8 @@ def test_what_an_answer_meets(of_classes: OfClasses) -> None:
     ]  # fmt: skip
     answer_of_json = (
         '{"code": 0, "list": [{"n": 1}, {"n": 2}], "state": "done", "error": null, "none": [], "pair": [1, 2], '
-        '"pairs": [{"of": [5, 6], "n": 3}], "ok": true, "sizes": {"a": 1}, "quote": "\\"x\\"", "digits": "7", "null": "null", "a==b": 1}'
+        '"pairs": [{"of": [5, 6], "n": 3}], "ok": true, "sizes": {"a": 1}, "quote": "\\"x\\"", "digits": "7", '
+        '"null": "null", "a==b": 1}'
     )
     found = of_classes([{"conditions": [*of_json, *not_of_json], "answer": answer_of_json}])[0]["met"]
     assert found == of_json
