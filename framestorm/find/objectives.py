@@ -212,7 +212,7 @@ def _is_missed_by_answers(judgement: Judgement, summary: Summary, *, in_bursts: 
 
 
 def _bursts(missed: Sequence[Judgement], summary: Summary) -> str:
-    """Return why a probe missed its objectives only because requests were sent late, and then together; else empty."""
+    """Return why only requests that were sent late and together made a probe miss its objectives; else empty."""
     if not missed or not all(_is_missed_by_answers(each, summary, in_bursts=True) for each in missed):
         return ""
     label = summary.labels[missed[0].label]

@@ -32,7 +32,7 @@ def as_number(value: object) -> int | float | None:
 
 
 def scaled(number: str, factor: float | Fraction) -> float:
-    """Return a number times the factor of its unit, rounded once: 0.7 % is 0.007, and 0.7 * 0.01 is less."""
+    """Return a number times the factor of its unit, rounded once: 0.7 % is 0.007, but 0.7 * 0.01 is less."""
     return float(Fraction(Decimal(number)) * Fraction(str(factor)))
 
 

@@ -141,7 +141,7 @@ def success_over_time(samples: pl.LazyFrame, bins: TimeBins) -> model.SuccessOve
 
 
 def rates_over_time(samples: pl.LazyFrame, origin_ms: float) -> model.RatesOverTime | None:
-    """Return starts and ends per second on all hosts together, from the first start to the last end; of one, none."""
+    """Return starts and ends per second on all hosts together, from first start to last end; None for one sample."""
     start_s = (pl.col("start_ms") - origin_ms) / 1000
     end_s = start_s + pl.col("rtt_ms").fill_null(0) / 1000
     known = samples.filter(pl.col("start_ms").is_not_null())

@@ -181,7 +181,7 @@ def _refuse_copies(opened: Sequence[tuple[Source, JtlFile]]) -> None:
 
 
 def _begins_with(long: Path, short: Path) -> bool:
-    """Return whether a file has at its beginning all that is in another."""
+    """Return whether a file begins with the whole content of another."""
     with long.open("rb") as file, short.open("rb") as beginning:
         while part := beginning.read(COPIED_BYTES):
             if file.read(len(part)) != part:

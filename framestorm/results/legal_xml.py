@@ -10,7 +10,7 @@ _SHORT = b"????"  # for references that are shorter than that of one question ma
 
 
 def legal(chunk: bytes) -> bytes:
-    """Return a chunk of XML of the same length, so that places in it stay the same, which a parser can read."""
+    """Return a chunk without what XML does not allow; its length, and so all byte offsets, stay the same."""
     chunk = chunk.translate(CONTROL)
     return _REFERENCE.sub(_reference, chunk) if b"&#" in chunk else chunk
 

@@ -103,7 +103,7 @@ def is_terminating(pod: Object) -> bool:
 
 
 def is_over(pod: Object) -> bool:
-    """Return whether a pod has ended for good, such as one that was evicted: Kubernetes keeps it for a while."""
+    """Return whether a pod has ended for good; Kubernetes keeps an evicted pod, for example, for some time."""
     return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 

@@ -123,7 +123,7 @@ def test_redirects_of_the_sampler_s_own_label_are_no_samples(tmp_path: Path) -> 
 def test_xml_goes_on_after_what_xml_does_not_allow(
     written: str, failure: str | None, chunk_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As JMeter writes colours of a terminal; another file follows. What is damaged otherwise ends there."""
+    """JMeter writes terminal colours so. A file with any other damage is read up to the damage."""
     monkeypatch.setattr(jtl_xml, "CHUNK_BYTES", chunk_bytes)
     summary = imported(tmp_path, (XML.replace("text expected\nto contain ok", written) + XML).encode())
     if failure is None:
@@ -404,7 +404,7 @@ def test_a_jtl_may_come_through_a_pipe(pack: Callable[[bytes], bytes], tmp_path:
 
 @pytest.mark.parametrize("n", [20, 100])
 def test_an_earlier_copy_of_a_jtl_is_refused(n: int, tmp_path: Path) -> None:
-    """Of two sizes, so that the first may be the longer one."""
+    """Both orders are tried, because the longer file may be given first."""
     for name, of in (("a.csv", 50), ("b.csv", n)):
         (tmp_path / name).write_bytes(jtl(rows_of(of)))
     long, short = ("a", "b") if n < 50 else ("b", "a")

@@ -151,7 +151,7 @@ def test_totals_of_prometheus_begin_at_0_and_only_grow() -> None:
 
 @pytest.mark.parametrize("status", [400, 409, 403])
 def test_what_prometheus_has_already_is_not_repeated_for_ever(status: int) -> None:
-    """The answer to the first body was lost; to refuse old samples is no fault of the run."""
+    """The answer to the first body was lost, so the service refuses the second for its old samples."""
     refused = {"status": status, "body": b"out of order sample"}
     with serving({"resets": True}, refused, *({"status": 204, "body": b""},) * 20) as service:
         outcome = delivered_to(service.origin, "prometheus")
