@@ -139,15 +139,13 @@ def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "Liv
         if sinks:
             view.read()  # what came last, also from slaves
             finish(sinks)
-        # After a refusal nothing was sent: in a run that has rows something else says so, such as an answer in the log,
-        # or one of several slaves, whose share is missing.
+        # After a refusal nothing was sent, by this JMeter, or by one of several slaves, whose share is missing.
         if refusal := read_log(run_dir).refusal:
             if not has_rows(run_dir / "samples.jtl"):
                 load.close()
                 shutil.rmtree(run_dir)
                 raise UsageError(refusal)
-            if hosts and plan.is_for_kit:
-                reasons.append(f"a slave sent nothing: {refusal}")
+            reasons.append(f"a part of the load was not sent: {refusal}")
         status = load.exit_status()
         is_interrupted = stop_signals.count > 0 and decision is None
         if not is_interrupted and not any(reasons) and status != 0:

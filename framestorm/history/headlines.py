@@ -145,7 +145,9 @@ def _key(summary: Json, run: Json) -> LoadKey:
     # Another draw of random arrivals is the same load: each repetition of a study has one of its own.
     if record is not None and any(each.seed is not None for each in record.loads):
         left_out.add("seed")
-    plan = PurePath(_text(run.get("plan"))).name or _text(run.get("source"))
+    # A JTL may come from another folder each time, as of a workspace that each build has of its own.
+    plan = PurePath(_text(run.get("plan"))).name or (_text(run.get("title")) if run.get("source") else "")
+    plan = plan or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
     settings = [f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out]

@@ -16,7 +16,8 @@ NOT_KNOWN = "not known"
 class LoadKey(NamedTuple):
     """What runs have in common that can be compared: a plan, its target, its load, and what else was set and read.
 
-    plan: of JTLs, which files: others of the same name are of other services. settings: each as `name=value`.
+    plan: of JTLs their title, or else which files: others of the same name are of other services. settings: each as
+    `name=value`.
     """
 
     plan: str

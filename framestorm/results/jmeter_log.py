@@ -19,9 +19,9 @@ LOGS = ("jmeter.log", "jmeter-server-*.log")
 # A message begins after time, level and logger. What is within another is not read: it may be what a client printed.
 _MESSAGE = rb"^(?:\S+ \S+ )?[A-Z]+ [^:\n]*: "
 # A script of the plan may log anything, such as an answer that looks like one of these: each is taken as it is or not.
-# What jmx/java/plan/Refusal.java says of properties that they cannot use, before the first request.
+# What jmx/java/plan/Refusal.java says of properties that the kit's elements cannot use, by one of their own loggers.
 _TEXT = rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
-_REFUSED = re.compile(rb'%b\{"type":"refused","why":(%b)\}$' % (_MESSAGE, _TEXT), re.MULTILINE)
+_REFUSED = re.compile(rb'^(?:\S+ \S+ )?ERROR f\.p\.\w+: \{"type":"refused","why":(%b)\}$' % _TEXT, re.MULTILINE)
 # The message of jmx/java/plan/Pacer.java, and that of jmeter-plugins' Arrivals Thread Group (jmx/java/Arrivals.java).
 _NUMBER = rb"(\d{1,15})\b"
 _ARRIVALS = re.compile(
@@ -94,7 +94,7 @@ class CountedByJmeter(NamedTuple):
 class JMeterLog:
     """What JMeter's logs say, those of all hosts together.
 
-    refusal: why a plan's scripts could not use a property, and so sent nothing.
+    refusal: why the kit's elements could not use a property, and so sent nothing.
     arrivals: how many were due by the schedule, None without one; dropped: how many of them found no free thread,
     dropped_of: by the name of the thread group, empty for those of a plan that has one.
     out_of_memory: what it says of memory or threads that it did not get.

@@ -48,20 +48,21 @@ apt() {
     return "$status"
 }
 
-# Debian asks this program before a package may start its service (invoke-rc.d(8)). Left behind by a kill it forbids
-# nothing: it forbids only as long as the lock is held, by this process or by the apt-get that it started. A policy that
-# somebody else put there stays.
+# Debian asks this program before a package may start its service (invoke-rc.d(8)). It forbids that to the packages of
+# this installation alone, which FRAMESTORM_APT marks: what somebody else installs meanwhile starts as ever, and left
+# behind by a kill the program forbids nothing. A policy that somebody else put there stays.
 forbid_services() {
     if [[ -e "$POLICY" ]] && ! grep -qsF "$MARK" "$POLICY"; then
         return
     fi
     trap 'rm -f -- "$POLICY"' EXIT
-    printf '#!/bin/sh\n%s\nflock --nonblock "%s" true && exit 0\nexit 101\n' "$MARK" "$LOCK" >"$POLICY"
+    printf '#!/bin/sh\n%s\n[ -z "${FRAMESTORM_APT:-}" ] || exit 101\n' "$MARK" >"$POLICY"
     chmod 755 "$POLICY"
 }
 
-installed() {
-    dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort
+# Prints the packages that an installation of these would bring; what apt says against it, the installation says again.
+brought() {
+    apt-get -q --simulate install --no-upgrade "$@" 2>/dev/null | sed -nE 's/^Inst ([^ ]+) \(.*/\1/p'
 }
 
 # Keeps the services of new packages from starting at the next boot: only their programs are wanted.
@@ -75,15 +76,13 @@ disable_services() {
 }
 
 main() {
-    local before
     local -a new
     lock
-    before=$(installed)
     forbid_services
     # One archive out of reach does not matter if the packages come from another.
     apt update || say "apt-get update failed; trying with the package lists that are here"
-    apt install --yes --no-upgrade "$@"
-    mapfile -t new < <(comm -13 <(printf '%s\n' "$before") <(installed))
+    mapfile -t new < <(brought "$@")
+    FRAMESTORM_APT=1 apt install --yes --no-upgrade "$@"
     ((${#new[@]} == 0)) || disable_services "${new[@]}"
 }
 

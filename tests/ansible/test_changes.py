@@ -23,6 +23,14 @@ ANYWHERE = re.compile(r"/(\.ansible|__pycache__)")
 BACKUPS = {f"/etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")}
 LIST = "sudo find / -xdev '(' -path /proc -o -path /sys -o -path /run -o -path /dev ')' -prune -o -print"
 
+# A package of the user's that needs one of those that deploy installs.
+INSTALL_NEEDER = """
+set -e; cd "$(mktemp -d)"; mkdir -p needer/DEBIAN
+printf '%s: %s\\n' Package needer Version 1 Architecture all Maintainer me Description needer \
+    Depends python3-venv >needer/DEBIAN/control
+dpkg-deb --build needer >/dev/null; sudo dpkg --install needer.deb
+"""
+
 
 @pytest.fixture(scope="module")
 def before(deployed: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -67,7 +75,11 @@ def files(lab: Lab, host: str) -> set[str]:
 def test_uninstall_leaves_nothing(before: Path, deployed: Lab, run_sh: RunSh, lab_cli: Callable[..., Any]) -> None:
     deployed.ssh("function1", "sudo nohup python3 -m http.server 9999 >/dev/null 2>&1 </dev/null &")
     assert deployed.scan("outsider", "function1", "9990-10000") == frozenset()
+    deployed.ssh("slave1", INSTALL_NEEDER)
     run_sh("./run.sh deploy --uninstall", out="")
+    # A package that was installed since stays, with the one that it needs; once it goes, nothing is left of either.
+    assert deployed.ssh("slave1", "dpkg-query --show -f '${db:Status-Status} ' needer python3-venv") == "installed " * 2
+    deployed.ssh("slave1", "sudo dpkg --purge needer && sudo apt-get --yes autoremove --purge")
     bare = files(deployed, "outsider")  # from the same base, and nothing was deployed there
     for host in ("master1", "slave1", "function1"):
         assert sorted(files(deployed, host) ^ bare) == [], host

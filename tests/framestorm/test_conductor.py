@@ -99,12 +99,14 @@ def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, mo
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("rows", ["", "1790000000000,5,request\n"])
-def test_a_run_that_has_rows_was_not_refused(rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a script of its plan wrote into JMeter's log."""
+@pytest.mark.parametrize(("logger", "rows"), [("f.p.Requests", ""), ("o.a.j.x", "1790000000000,5,request\n")])
+def test_only_the_elements_of_the_kit_refuse_a_run(
+    logger: str, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script of its plan may write such an answer into JMeter's log."""
     left, run_dir = tmp_path / "left", tmp_path / "run"
     left.mkdir()
-    (left / "jmeter.log").write_text('ERROR o.a.j.x: {"type":"refused","why":"an answer"}\n')
+    (left / "jmeter.log").write_text(f'ERROR {logger}: {{"type":"refused","why":"an answer"}}\n')
     (left / "samples.jtl").write_text(f"timeStamp,elapsed,label\n{rows}")
     monkeypatch.setattr(jmeter, "run_command", lambda *_, **__: ["cp", "-r", f"{left}/.", str(run_dir)])
     with nullcontext() if rows else pytest.raises(UsageError, match="an answer"):
@@ -127,7 +129,7 @@ def test_a_run_in_which_one_of_the_slaves_refused_is_partial(tmp_path: Path, mon
     what = What(paths.JMX / "requests.jmx", {"url": "http://192.0.2.1/", "body": "x"})
     conductor.run(RunOptions(what, Where("slaves"), Output(run_dir)))
     record = files.read(run_dir / "run.json", run.Record)
-    assert (record.state, record.reason) == ("failed", "a slave sent nothing: rows.csv has no rows")
+    assert (record.state, record.reason) == ("failed", "a part of the load was not sent: rows.csv has no rows")
 
 
 @pytest.mark.parametrize(

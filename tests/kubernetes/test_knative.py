@@ -166,6 +166,35 @@ def test_a_service_is_found_by_its_address_and_bounded(theirs: Cluster) -> None:
         registry.at("http://other.example/", SITE)
 
 
+def test_the_record_has_the_revision_that_serves(theirs: Cluster) -> None:
+    kind = "services.serving.knative.dev"
+    first = theirs.get("revisions.serving.knative.dev", "echo-00001", "theirs")
+    container = {"image": "example.com/echo:2"}
+    metadata = {**first["metadata"], "name": "echo-00002"}
+    metadata = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations")}
+    theirs.apply([{**first, "metadata": metadata, "spec": {"containers": [container]}, "status": {}}])
+    status = theirs.get(kind, "echo", "theirs")["status"] | {"latestReadyRevisionName": "echo-00002"}
+
+    def settings(url: str, *traffic: dict[str, Any]) -> tuple[str, str]:
+        objects.set_status(theirs, kind, "echo", "theirs", {**status, "traffic": list(traffic)})
+        texts = registry.at(url, SITE).settings_as_text()
+        return texts["revision"], texts["image"]
+
+    old, new = {"revisionName": "echo-00001"}, {"revisionName": "echo-00002"}
+    assert settings(f"http://{HOST}/", {**old, "percent": 100}) == ("echo-00001", "example.com/echo:1")
+    both = ({**old, "percent": 90}, {**new, "percent": 10, "tag": "next", "url": f"http://next-{HOST}"})
+    assert settings(f"http://{HOST}/", *both) == ("echo-00001 90 %, echo-00002 10 %", "example.com/echo:1")
+    assert settings(f"http://next-{HOST}/", *both) == ("echo-00002", "example.com/echo:2")
+
+
+def test_pods_call_a_service_by_the_address_that_it_has_in_the_cluster(theirs: Cluster) -> None:
+    inside = "http://echo.theirs.svc.cluster.local"
+    status = theirs.get("services.serving.knative.dev", "echo", "theirs")["status"]
+    objects.set_status(theirs, "services.serving.knative.dev", "echo", "theirs", {**status, "address": {"url": inside}})
+    platform = registry.at(f"{inside}/x", Site(context=CONTEXT, by_pods=True))
+    assert (platform.kind, platform.url, platform.headers()) == ("knative", f"{inside}/x", {})
+
+
 def test_a_bound_may_have_the_older_name(cluster: Cluster) -> None:
     existing(cluster, maxScale="7", minScale="2")
     try:

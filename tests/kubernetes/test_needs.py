@@ -1,6 +1,7 @@
 """What is said of a cluster before anything is done with it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 
 from framestorm import cli
 from framestorm.errors import UsageError
+from framestorm.machine import wait_until
 from framestorm.platform.base import Check
 from framestorm.platform.kubernetes import needs
-from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.cluster import MANAGED, Cluster
 from tests.kubernetes import webhook
 
 
@@ -84,6 +86,74 @@ def test_missing_rights_are_named(kubeconfig: Path, cluster: Cluster) -> None:
     assert checks(cluster, "kubernetes")["rights"].is_there
 
 
+@pytest.fixture
+def kinds_of_knative(cluster: Cluster) -> Iterator[None]:
+    """The kinds of Knative, as long as a test needs them."""
+    kinds = ("Service", "PodAutoscaler")
+    cluster.apply([crd(name, kind, "v1") for name, kind in zip(needs.KNATIVE_SERVING.kinds, kinds, strict=True)])
+    assert wait_until(lambda: all(map(cluster.serves, needs.KNATIVE_SERVING.kinds)), 60)
+    yield
+    for name in needs.KNATIVE_SERVING.kinds:
+        cluster.delete("customresourcedefinition", name, waits=True)
+
+
+@pytest.mark.usefixtures("kinds_of_knative")
+def test_rights_in_a_namespace_of_others_are_enough(kubeconfig: Path, cluster: Cluster) -> None:
+    metadata = {"name": "guest", "namespace": needs.NAMESPACE}
+    rbac, api_group = "rbac.authorization.k8s.io", "apiGroup"
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    cluster.apply(
+        [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": needs.NAMESPACE}},
+            {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": [everything]},
+            {
+                "apiVersion": f"{rbac}/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "roleRef": {api_group: rbac, "kind": "Role", "name": "guest"},
+                "subjects": [{api_group: rbac, "kind": "User", "name": "guest"}],
+            },
+        ]
+    )
+    try:
+        found = checks(Cluster("guest", kubeconfig), "knative")
+        assert all(check.is_there for check in found.values()), found
+        assert "whether it is ready is not shown" in found["Knative Serving"].words
+        # One that the kit has made, it removes.
+        cluster.call("label", "namespace", needs.NAMESPACE, *(f"{key}={value}" for key, value in MANAGED.items()))
+        words = checks(Cluster("guest", kubeconfig), "knative")["rights"].words
+        assert "may not create namespaces" in words and "delete namespaces" in words
+    finally:
+        cluster.delete("role", "guest", needs.NAMESPACE)
+        # Nothing here ends a namespace that is being deleted.
+        cluster.call("label", "namespace", needs.NAMESPACE, *(f"{key}-" for key in MANAGED))
+
+
+@pytest.mark.usefixtures("kinds_of_knative")
+def test_an_ingress_that_nothing_serves_is_named_with_the_command_that_mends_it(cluster: Cluster) -> None:
+    cluster.apply(
+        [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "knative-serving"}},
+            *(deployment(*each) for each in needs.KNATIVE_SERVING.deployments),
+        ]
+    )
+    for each in needs.KNATIVE_SERVING.deployments:
+        set_available(cluster, *each, "True")
+
+    def words() -> str:
+        return checks(cluster, "knative")["Knative Serving"].words
+
+    assert "has the ingress class istio.ingress.networking.knative.dev, and no deployment net-istio-con" in words()
+    assert words().endswith(f"to mend it: `{needs.USE_KOURIER}`")
+    network = {"name": "config-network", "namespace": "knative-serving"}
+    data = {"ingress-class": "kourier.ingress.networking.knative.dev"}
+    cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": network, "data": data}])
+    assert "no deployment net-kourier-controller" in words()
+    cluster.apply([deployment("knative-serving", "net-kourier-controller")])
+    assert words() == "installed, and ready"
+
+
+@pytest.mark.usefixtures("kinds_of_knative")
 def test_a_part_is_missing_until_its_kinds_and_deployments_are_there_and_its_webhook_takes_an_object(
     cluster: Cluster,
 ) -> None:
@@ -105,6 +175,11 @@ def test_a_part_is_missing_until_its_kinds_and_deployments_are_there_and_its_web
     assert "is not available: no image" in words()
     set_available(cluster, "kserve", "kserve-controller-manager", "True")
     assert words() == "installed, and ready"
+    config = {"name": "inferenceservice-config", "namespace": "kserve"}
+    settings = {"ingress": json.dumps({"disableIstioVirtualHost": False})}
+    cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": config, "data": settings}])
+    assert "asks for VirtualServices of Istio" in words() and words().endswith(f"to mend it: `{needs.WITHOUT_ISTIO}`")
+    cluster.delete("configmap", "inferenceservice-config", "kserve")
     nobody = webhook.configuration("serving.kserve.io", "inferenceservices", url="https://127.0.0.1:9/")
     with webhook.asked(cluster, nobody):
         assert "it takes no InferenceService" in words() and "connection refused" in words()

@@ -34,6 +34,10 @@ class ClusterError(FramestormError):
     """The cluster refused something, or does not answer; the message has the reason that it gave."""
 
 
+class ForbiddenError(ClusterError):
+    """The kubeconfig's user may not do it."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """A cluster and how to reach it.
@@ -72,7 +76,7 @@ class Cluster:
         try:
             return _kubectl([*_file(self.kubeconfig), *reach], *words, stdin=stdin)
         except ClusterError as error:
-            raise ClusterError(f"{self.context}: {error}") from None
+            raise type(error)(f"{self.context}: {error}") from None
 
     def command(self, *words: str) -> list[str]:
         """Return the command line of kubectl for this cluster, for a call that is more than its output."""
@@ -91,6 +95,18 @@ class Cluster:
             if "doesn't have a resource type" in str(error):
                 return []
             raise
+
+    def serves(self, kind: str) -> bool:
+        """Return whether the cluster has a kind, by its plural name and group, which all users may see."""
+        plural, _, group = kind.partition(".")
+        try:
+            versions = self.read(f"/apis/{group}")["versions"]
+        except ClusterError as error:
+            if "(NotFound)" in str(error):
+                return False
+            raise
+        served = [self.read(f"/apis/{version['groupVersion']}")["resources"] for version in versions]
+        return any(each["name"] == plural for resources in served for each in resources)
 
     def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """Return an object, None if it is not there."""
@@ -191,7 +207,8 @@ def _kubectl(options: Sequence[str], *words: str, stdin: str | None = None) -> s
     except subprocess.TimeoutExpired:
         raise ClusterError(f"`kubectl {' '.join(words[:3])}` did not end within {CALL_WITHIN_S} s") from None
     if result.returncode != 0:
-        raise ClusterError(_reason(result.stderr.strip() or result.stdout.strip()))
+        reason = _reason(result.stderr.strip() or result.stdout.strip())
+        raise (ForbiddenError if reason.startswith("(Forbidden)") else ClusterError)(reason)
     return result.stdout
 
 

@@ -172,8 +172,9 @@ class Knative(ClusterPlatform[KnativeSettings]):
         named = host or address.host_of(url)
         for service in self.cluster.every(SERVICES):
             status = service.get("status", {})
-            urls = [status.get("url"), *(each.get("url") for each in status.get("traffic") or ())]
-            if named not in {address.host_of(each) for each in urls if each}:
+            outside = {address.host_of(each["url"]) for each in (status, *_traffic(status)) if each.get("url")}
+            inside = address.host_of((status.get("address") or {}).get("url", ""))
+            if named not in {*outside, inside}:
                 continue
             if not _is_ready(service):
                 trouble = pod.condition(service, "Ready") or {}
@@ -182,13 +183,15 @@ class Knative(ClusterPlatform[KnativeSettings]):
                     f"{trouble.get('reason', '')}: {trouble.get('message', '')}; see kubectl describe ksvc"
                 )
             workload = _workload(pod.name_of(service), service["metadata"]["namespace"])
-            if host:  # the user says where its requests go
+            # The user says where its requests go, or they come from where that address leads to it.
+            if host or (named == inside and self.site.by_pods):
                 return Found(workload, url)
             return by_ingress(self.cluster, self.site, workload, workload.name, url)
         return None
 
     def _deployment(self, workload: Workload) -> Deployment:
-        return deployment_of(self.cluster, workload.function, workload.name, workload.namespace)
+        host = self._found and (self._found.host or address.host_of(self._found.url))
+        return deployment_of(self.cluster, workload.function, workload.name, workload.namespace, host or "")
 
 
 def has_settled(observation: Observation, revision: str, *, from_zero: bool) -> bool:
@@ -201,9 +204,16 @@ def has_settled(observation: Observation, revision: str, *, from_zero: bool) -> 
     return not others and (not from_zero or not pods)
 
 
-def deployment_of(cluster: Cluster, function: str, service: str, namespace: str) -> Deployment:
-    """Return what a Service of Knative runs, and between which numbers of replicas it is scaled."""
-    revision = cluster.get(SERVICES, service, namespace)["status"]["latestReadyRevisionName"]
+def deployment_of(cluster: Cluster, function: str, service: str, namespace: str, host: str = "") -> Deployment:
+    """Return what a Service of Knative runs for a host, and between which numbers of replicas it is scaled.
+
+    Where several revisions share its requests, the settings are those of the one that gets most of them.
+    """
+    status = cluster.get(SERVICES, service, namespace)["status"]
+    shares = [each for each in _traffic(status) if each.get("url") and address.host_of(each["url"]) == host]
+    shares = shares or sorted(_traffic(status), key=lambda each: each.get("percent") or 0, reverse=True)
+    revision = shares[0]["revisionName"] if shares else status["latestReadyRevisionName"]
+    split = [f"{each['revisionName']} {each['percent']} %" for each in shares if each.get("percent")]
     item = cluster.get("revisions.serving.knative.dev", revision, namespace)
     annotations, spec = item["metadata"].get("annotations", {}), item["spec"]
     container = next((each for each in spec["containers"] if each.get("ports")), spec["containers"][0])
@@ -216,7 +226,7 @@ def deployment_of(cluster: Cluster, function: str, service: str, namespace: str)
     return Deployment(
         function,
         container["image"],
-        revision,
+        ", ".join(split) if len(split) > 1 else revision,
         container.get("resources", {}).get("requests", {}),
         container.get("resources", {}).get("limits", {}),
         spec.get("containerConcurrency", 0),
@@ -257,6 +267,11 @@ def ingress(cluster: Cluster, name: str, namespace: str, scheme: str) -> str:
 
 def _workload(name: str, namespace: str) -> Workload:
     return Workload(name, namespace, f"{SERVICE}={name}", watch.KNATIVE_SERVICES, name, KINDS)
+
+
+def _traffic(status: Object) -> list[Object]:
+    """Return how a Service shares its requests among revisions."""
+    return list(status.get("traffic") or ())
 
 
 def _is_ready(service: Object) -> bool:

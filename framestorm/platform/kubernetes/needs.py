@@ -1,35 +1,37 @@
 """What a platform needs of a cluster, and the command that brings what is missing."""
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from framestorm.model.units import listed, plural
 from framestorm.platform.base import Check
-from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
+from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, ForbiddenError, Object
 
 NAMESPACE = "framestorm"
 LEAST = (1, 28)
 # What the kit creates, changes and watches in its namespace, with the verbs.
-_MADE = ("create", "patch", "delete", "watch")
+_WATCHED = ("list", "watch")
+_MADE = ("create", "patch", "delete", "get", *_WATCHED)
 RIGHTS: dict[str, tuple[str, ...]] = {
-    "namespaces": ("create", "delete"),
-    "configmaps": ("create", "get"),
+    "configmaps": ("create", "get", "list", "delete"),
     "deployments.apps": _MADE,
-    "services": ("create", "patch", "delete"),
-    "pods": ("watch",),
+    "services": ("create", "patch", "delete", "get", "list"),
+    "pods": _WATCHED,
+    "horizontalpodautoscalers.autoscaling": ("list", "delete"),
 }
 # By the platform's name, what it needs beside.
 _OF_KNATIVE = {
-    "podautoscalers.autoscaling.internal.knative.dev": ("watch",),
-    "serverlessservices.networking.internal.knative.dev": ("watch",),
+    "podautoscalers.autoscaling.internal.knative.dev": _WATCHED,
+    "serverlessservices.networking.internal.knative.dev": _WATCHED,
 }
 MORE_RIGHTS: dict[str, dict[str, tuple[str, ...]]] = {
     "kubernetes": {"horizontalpodautoscalers.autoscaling": _MADE},
     "knative": {"services.serving.knative.dev": _MADE, **_OF_KNATIVE},
     "kserve": {
         "inferenceservices.serving.kserve.io": _MADE,
-        "horizontalpodautoscalers.autoscaling": ("watch",),
+        "horizontalpodautoscalers.autoscaling": (*_WATCHED, "delete"),
         **_OF_KNATIVE,
     },
 }
@@ -38,14 +40,26 @@ KOURIER = "https://github.com/knative/net-kourier/releases/download/knative-v1.1
 KSERVE_YAML = "https://github.com/kserve/kserve/releases/download/v0.14.0/kserve.yaml"
 CERT_MANAGER = "https://github.com/cert-manager/cert-manager/releases/download/v1.15.3/cert-manager.yaml"
 METRICS = "https://github.com/kubernetes-sigs/metrics-server/releases/download/v0.8.0/components.yaml"
+# Knative's own default is Istio's, which Kourier does not listen to; KServe would ask for Istio's VirtualServices.
+USE_KOURIER = (
+    "kubectl patch configmap config-network --namespace knative-serving --type merge --patch "
+    """'{"data": {"ingress-class": "kourier.ingress.networking.knative.dev"}}'"""
+)
+WITHOUT_ISTIO = (
+    "kubectl get configmap inferenceservice-config --namespace kserve --output yaml | "
+    """sed 's/"disableIstioVirtualHost": *false/"disableIstioVirtualHost": true/' | kubectl replace -f -"""
+)
+ISTIO_CLASS = "istio.ingress.networking.knative.dev"
+VIRTUAL_SERVICES = "virtualservices.networking.istio.io"
 
 
 @dataclass(frozen=True)
 class Need:
     """Something that has to be installed in a cluster.
 
-    kinds: names of its CustomResourceDefinitions. deployments: namespace and name of each that has to run. api: an API
-    that it serves. brings: the commands that install it. example: an object that its webhooks have to take.
+    kinds: of its objects, that of the example first. deployments: namespace and name of each that has to run. api: an
+    API that it serves. brings: the commands that install it. example: an object that its webhooks have to take, without
+    its namespace. misfit: what in its configuration keeps functions from becoming ready, and the command that mends it.
     """
 
     name: str
@@ -54,10 +68,36 @@ class Need:
     api: str | None = None
     brings: tuple[str, ...] = ()
     example: Object | None = None
+    misfit: Callable[[Cluster], tuple[str, str] | None] = lambda cluster: None
 
 
 def _apply(*urls: str) -> tuple[str, ...]:
     return tuple(f"kubectl apply --server-side -f {url}" for url in urls)
+
+
+def _without_ingress(cluster: Cluster) -> tuple[str, str] | None:
+    """Return why nothing makes routes to Services of Knative, by the usual names of its ingresses' controllers."""
+    network = cluster.find("configmap", "config-network", "knative-serving") or {}
+    of_ingress = (network.get("data") or {}).get("ingress-class") or ISTIO_CLASS
+    known = re.fullmatch(r"(istio|kourier|contour|gateway-api)\.ingress\.networking\.knative\.dev", of_ingress)
+    if known is None:
+        return None
+    controller = f"net-{known[1]}-controller"
+    if controller in {item["metadata"]["name"] for item in cluster.every("deployments.apps")}:
+        return None
+    words = f"its ConfigMap config-network has the ingress class {of_ingress}, and no deployment {controller} serves it"
+    return words, USE_KOURIER
+
+
+def _asks_for_istio(cluster: Cluster) -> tuple[str, str] | None:
+    """Return why no InferenceService that Knative runs becomes ready, if that is for want of Istio."""
+    configured = cluster.find("configmap", "inferenceservice-config", "kserve") or {}
+    ingress = (configured.get("data") or {}).get("ingress")
+    if not ingress or json.loads(ingress).get("disableIstioVirtualHost") or cluster.serves(VIRTUAL_SERVICES):
+        return None
+    if not all(map(cluster.serves, KNATIVE_SERVING.kinds)):
+        return None
+    return "its ConfigMap inferenceservice-config asks for VirtualServices of Istio, which is not there", WITHOUT_ISTIO
 
 
 METRICS_SERVER = Need(
@@ -70,11 +110,12 @@ KNATIVE_SERVING = Need(
     "Knative Serving",
     kinds=("services.serving.knative.dev", "podautoscalers.autoscaling.internal.knative.dev"),
     deployments=tuple(("knative-serving", name) for name in ("activator", "autoscaler", "controller", "webhook")),
-    brings=_apply(f"{KNATIVE}/serving-crds.yaml", f"{KNATIVE}/serving-core.yaml", KOURIER),
+    brings=(*_apply(f"{KNATIVE}/serving-crds.yaml", f"{KNATIVE}/serving-core.yaml", KOURIER), USE_KOURIER),
+    misfit=_without_ingress,
     example={
         "apiVersion": "serving.knative.dev/v1",
         "kind": "Service",
-        "metadata": {"name": "framestorm-check", "namespace": "default"},
+        "metadata": {"name": "framestorm-check"},
         "spec": {"template": {"spec": {"containers": [{"image": "example.com/check:1"}]}}},
     },
 )
@@ -82,11 +123,12 @@ KSERVE = Need(
     "KServe",
     kinds=("inferenceservices.serving.kserve.io", "servingruntimes.serving.kserve.io"),
     deployments=(("kserve", "kserve-controller-manager"),),
-    brings=_apply(CERT_MANAGER, KSERVE_YAML),
+    brings=(*_apply(CERT_MANAGER, KSERVE_YAML), WITHOUT_ISTIO),
+    misfit=_asks_for_istio,
     example={
         "apiVersion": "serving.kserve.io/v1beta1",
         "kind": "InferenceService",
-        "metadata": {"name": "framestorm-check", "namespace": "default"},
+        "metadata": {"name": "framestorm-check"},
         "spec": {"predictor": {"containers": [{"name": "kserve-container", "image": "example.com/check:1"}]}},
     },
 )
@@ -135,44 +177,73 @@ def _nodes(cluster: Cluster) -> Iterator[Check]:
     yield Check("nodes", bool(ready), words if ready else f"{words}: no pod can start")
 
 
-def _rights(cluster: Cluster, rights: Mapping[str, Sequence[str]]) -> Check:
-    asked = [(verb, resource) for resource, verbs in rights.items() for verb in verbs]
+def _rights(cluster: Cluster, rights: Mapping[str, Iterable[str]]) -> Check:
     try:
+        rights = {"namespaces": _of_namespace(cluster), **rights}
+        asked = [(verb, resource) for resource, verbs in rights.items() for verb in verbs]
         lacking = [" ".join(right) for right in cluster.lacking(asked, NAMESPACE)]
     except ClusterError as error:
         return Check("rights", False, str(error))
     if not lacking:
         return Check("rights", True, f"in namespace {NAMESPACE}: all that the kit does there")
     role = f"kubectl create rolebinding framestorm --clusterrole=admin --user=YOU --namespace={NAMESPACE}"
+    if rights["namespaces"]:
+        role = f"kubectl create namespace {NAMESPACE} && {role}"
     return Check("rights", False, f"this user may not {listed(lacking)} in namespace {NAMESPACE}; ask for `{role}`")
+
+
+def _of_namespace(cluster: Cluster) -> tuple[str, ...]:
+    """Return what the kit does to its namespace: nothing to one that others made."""
+    try:
+        namespace = cluster.find("namespace", NAMESPACE)
+    except ForbiddenError:
+        namespace = None
+    is_of_others = namespace and not MANAGED.items() <= (namespace["metadata"].get("labels") or {}).items()
+    return () if is_of_others else ("create", "delete")
 
 
 def _need(cluster: Cluster, need: Need) -> Check:
     try:
-        problem = next(_problems(cluster, need), None)
+        problem, mend = next(_problems(cluster, need), (None, ""))
+    except ForbiddenError as error:
+        # Users of a shared cluster often may not see what serves them.
+        return Check(need.name, True, f"its kinds are there, and whether it is ready is not shown: {error}")
     except ClusterError as error:
-        problem = str(error)
-    if problem is None:
-        return Check(need.name, True, "installed, and ready")
-    return Check(need.name, False, f"{problem}; to install it: `{' && '.join(need.brings)}`")
+        problem, mend = str(error), _to_install(need)
+    return Check(need.name, problem is None, "installed, and ready" if problem is None else f"{problem}; {mend}")
 
 
-def _problems(cluster: Cluster, need: Need) -> Iterator[str]:
-    lacking = [kind for kind in need.kinds if cluster.find("customresourcedefinition", kind) is None]
+def _to_install(need: Need) -> str:
+    return f"to install it: `{' && '.join(need.brings)}`"
+
+
+def _problems(cluster: Cluster, need: Need) -> Iterator[tuple[str, str]]:
+    """Yield what a cluster lacks, and how to mend it; what all users may see first."""
+    lacking = [kind for kind in need.kinds if not cluster.serves(kind)]
     if lacking:
-        yield f"the cluster has no {listed(lacking)}"
+        yield f"the cluster has no {listed(lacking)}", _to_install(need)
     for namespace, name in need.deployments:
         deployment = cluster.find("deployment", name, namespace)
         if deployment is None:
-            yield f"there is no deployment {name} in namespace {namespace}"
+            yield f"there is no deployment {name} in namespace {namespace}", _to_install(need)
         elif not is_available(deployment):
-            yield f"deployment {name} in namespace {namespace} is not available: {why(deployment)}"
+            yield f"deployment {name} in namespace {namespace} is not available: {why(deployment)}", _to_install(need)
     if need.api:
         service = cluster.find("apiservice", need.api)
         if service is None or _condition(service, "Available") != "True":
-            yield f"the API {need.api} is not available" + (f": {why(service)}" if service else "")
-    if need.example and (refusal := cluster.would_take(need.example)):
-        yield f"it takes no {need.example['kind']}: {refusal}"
+            yield f"the API {need.api} is not available" + (f": {why(service)}" if service else ""), _to_install(need)
+    if need.example and (refusal := _refusal(cluster, need.kinds[0], need.example)):
+        yield f"it takes no {need.example['kind']}: {refusal}", _to_install(need)
+    if misfit := need.misfit(cluster):
+        yield misfit[0], f"to mend it: `{misfit[1]}`"
+
+
+def _refusal(cluster: Cluster, kind: str, example: Object) -> str | None:
+    """Return why the cluster would refuse an object that the user has the right to create; None if it would take it."""
+    namespace = NAMESPACE if cluster.find("namespace", NAMESPACE) else "default"
+    if not cluster.may("create", kind, namespace):
+        return None
+    return cluster.would_take({**example, "metadata": {**example["metadata"], "namespace": namespace}})
 
 
 def is_available(deployment: Object) -> bool:

@@ -114,6 +114,14 @@ def test_jtls_of_one_name_are_of_one_group_where_they_are_one_file(make_run: Mak
     assert orders != pay[0] == pay[1] and {orders.name, pay[0].name} == {"results.jtl"}
 
 
+def test_jtls_of_one_title_are_of_one_group(make_run: MakeRun) -> None:
+    """As those of a workspace that each build has of its own."""
+    builds = (("build-1/out.jtl", "orders"), ("build-2/out.jtl", "orders"), ("build-2/out.jtl", "pay"))
+    runs = [make_run(f"jtl-{n}", plan=None, source=jtl, title=title) for n, (jtl, title) in enumerate(builds)]
+    first, second, pay = (read_headline(run).key for run in runs)
+    assert first == second != pay and first.name == "orders"
+
+
 def test_settings_of_the_target_keep_runs_apart(make_run: MakeRun) -> None:
     """As those of a study's points, and of the probes of a search over replicas."""
     url = "http://127.0.0.1:8080/"

@@ -80,10 +80,10 @@ def test_errors_that_late_requests_may_have_caused(late: dict[int, int], failed:
 @pytest.mark.parametrize(
     ("log", "refusal", "arrivals", "dropped"),
     [
-        ('ERROR o.a.j: {"type":"refused","why":"-Jbody: \\"é\\" is\\nwrong"}', '-Jbody: "é" is', None, 0),
+        ('ERROR f.p.Requests: {"type":"refused","why":"-Jbody: \\"é\\" is\\nwrong"}', '-Jbody: "é" is', None, 0),
         (
-            'ERROR a: {"type":"refused","why":}\nERROR a: {"type":"refused","why":"a\\x"}\n'
-            'ERROR a: {"type":"refused","why":["a"]}',
+            'ERROR f.p.A: {"type":"refused","why":}\nERROR f.p.A: {"type":"refused","why":"a\\x"}\n'
+            f'ERROR f.p.A: {{"type":"refused","why":["a"]}}\nERROR o.a.j.x: {REFUSED}',
             None,
             None,
             0,
