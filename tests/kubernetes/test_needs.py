@@ -122,7 +122,7 @@ def test_rights_in_a_namespace_of_others_are_enough(kubeconfig: Path, cluster: C
         # One that the kit has made, it removes.
         cluster.call("label", "namespace", needs.NAMESPACE, *(f"{key}={value}" for key, value in MANAGED.items()))
         words = checks(Cluster("guest", kubeconfig), "knative")["rights"].words
-        assert "may not create namespaces" in words and "delete namespaces" in words
+        assert "may not create namespaces in namespace" in words and "kubectl create namespace framestorm" in words
     finally:
         cluster.delete("role", "guest", needs.NAMESPACE)
         # Nothing here ends a namespace that is being deleted.

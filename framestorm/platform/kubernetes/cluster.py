@@ -146,7 +146,9 @@ class Cluster:
         for verb, resource in rights:
             whole, _, group = resource.partition(".")
             name, _, part = whole.partition("/")
-            attributes = {"verb": verb, "resource": name, "subresource": part, "group": group, "namespace": namespace}
+            # A namespace is in none while it is created, and in itself from then on.
+            place = "" if (verb, name) == ("create", "namespaces") else namespace
+            attributes = {"verb": verb, "resource": name, "subresource": part, "group": group, "namespace": place}
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
             reviews.append({**review, "spec": {"resourceAttributes": attributes}})
         # Who may do little may not read the schemas by which kubectl validates.
