@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from framestorm.errors import FramestormError, UsageError
-from framestorm.plain import visible
+from framestorm.plain import tell, visible
 from framestorm.verbs import VERBS
 
 
@@ -17,21 +17,21 @@ def main(argv: Sequence[str]) -> int:
         verb, words = _verb(argv)
         return VERBS[verb](words)
     except FramestormError as error:
-        print(f"framestorm: {visible(str(error))}", file=sys.stderr)
+        tell(f"framestorm: {visible(str(error))}")
         return error.exit_status
     except BrokenPipeError:
-        # The reader of the output has closed it (… | head); without this Python reports another error when it exits.
+        # The reader of the output has closed it (… | head), and what was to be done may not be done.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return FramestormError.exit_status
     except OSError as error:
         # A disk that is full, a folder without rights: what a run has measured is kept, and report shows it.
         where = f"{error.filename}: " if error.filename else ""
         is_full = error.errno == errno.ENOSPC
         advice = "; make room, and ./run.sh report RUN shows what a run had measured" if is_full else ""
-        print(f"framestorm: {where}{error.strerror or error}{advice}", file=sys.stderr)
+        tell(f"framestorm: {where}{error.strerror or error}{advice}")
         return FramestormError.exit_status
     except KeyboardInterrupt:
-        print("\nframestorm: stopped", file=sys.stderr)
+        tell("\nframestorm: stopped")
         return 130
 
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -26,7 +25,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import Decision, JMeterProcess, Record, RunState, Target
 from framestorm.model.scraped import split_series
 from framestorm.model.stop_rule import STOP_IF
-from framestorm.plain import note
+from framestorm.plain import note, tell
 from framestorm.platform.embedded import FACE_BLUR, function_at
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
@@ -65,7 +64,9 @@ class StopSignals:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        stops = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        # What is ignored stays so, as SIGHUP under nohup.
+        numbers = [number for number in stops if signal.getsignal(number) is not signal.SIG_IGN]
         before = [signal.signal(number, self._note) for number in numbers]
         try:
             yield
@@ -77,9 +78,7 @@ class StopSignals:
         self.count += 1
         self.name = signal.Signals(number).name
         if self.count == 1:
-            print(
-                "\nstopping gently, then reporting; a second Ctrl-C ends the run at once", file=sys.stderr, flush=True
-            )
+            tell("\nstopping gently, then reporting; a second Ctrl-C ends the run at once")
 
 
 def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "LivePage | None" = None) -> Path:

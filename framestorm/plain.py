@@ -1,11 +1,16 @@
 """Text from elsewhere, such as a function's answer or a label, as a person may safely read it."""
 
+import errno
 import os
 import re
 import sys
+from typing import TextIO
 
 # What a terminal obeys, what turns the direction of the text around it, and halves of characters, which no file takes.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+# Of a pipe whose reader has gone, and of a terminal that was closed.
+_UNREAD = (errno.EPIPE, errno.EIO)
 
 
 def visible(text: str) -> str:
@@ -20,13 +25,27 @@ def as_label(label: str) -> str:
 
 def note(text: str) -> None:
     """Say on the terminal what the person should know of a command that goes on."""
-    print(f"note: {visible(text)}", file=sys.stderr, flush=True)
+    tell(f"note: {visible(text)}")
+
+
+def tell(text: str) -> None:
+    """Say on the terminal how a command goes on, which it does where nobody can read that any more."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _print_nowhere(sys.stderr)
 
 
 def say(text: str) -> None:
     """Print a result. Whoever has closed the output (… | head) wants no more of it, but still the exit status."""
     try:
         print(text, flush=True)
-    except BrokenPipeError:
-        # Without this Python reports another error when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno not in _UNREAD:
+            raise
+        _print_nowhere(sys.stdout)
+
+
+def _print_nowhere(stream: TextIO) -> None:
+    """Have a stream written to nowhere from now on: else Python reports another error when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

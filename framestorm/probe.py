@@ -234,6 +234,15 @@ def processes(account: str) -> list[int]:
     return pids
 
 
+def unit_of(pid: int) -> str:
+    """Return the kit's systemd unit that a process belongs to; empty if it is of none, or gone."""
+    try:
+        match = re.search(r"/(framestorm-[\w-]+\.service)(?:/|$)", (PROC / str(pid) / "cgroup").read_text(), re.MULTILINE)
+    except OSError:
+        return ""
+    return match[1] if match else ""
+
+
 def stat(pid: str) -> list[str]:
     """Return the fields of a process, starting at its state (proc(5), field 3); empty if the process is gone."""
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.parser import Parser
+from framestorm.plain import say
 from framestorm.platform.kubernetes.layout import BIN
 from framestorm.platform.kubernetes.parts import CLUSTER_PIECES
 from framestorm.platform.openfaas import layout, parts
@@ -39,5 +40,5 @@ def main(words: Sequence[str]) -> int:
                 file = folder / f"{prefix}-{piece.output.name}.cdx.json"
                 call([parts.SBOM_TOOL.output, "bin", "-json", "-output", file, piece.output])
     for file in sorted(folder.glob("*.cdx.json")):
-        print(f"wrote {paths.shown(file)}")
+        say(f"wrote {paths.shown(file)}")
     return 0

@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from framestorm import conductor, paths
+from framestorm.errors import FramestormError
 from framestorm.machine import LOOPBACK
 from framestorm.model.files import read
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, duration
 from framestorm.parser import Parser
+from framestorm.plain import say
 from framestorm.report import build
 from framestorm.results.samples import read_samples
 from framestorm.run import pieces
@@ -160,18 +162,20 @@ def main(words: Sequence[str]) -> int:
         f"{RATE_PER_S} requests per second": ("request-rate.jmx", {"rate_per_s": str(RATE_PER_S)}, None),
         f"{USERS} users": ("requests.jmx", {"users": str(USERS)}, USERS),
     }
-    is_equal = True
-    with tempfile.TemporaryDirectory() as folder:
+    is_equal, stop = True, conductor.StopSignals()
+    with tempfile.TemporaryDirectory() as folder, stop.caught():
         for name, (plan, properties, users) in loads.items():
             with recording() as (url, recorder):
                 what = What(plan=paths.JMX / plan, given={"url": url, **shared, **properties})
                 options = RunOptions(what=what, output=Output(Path(folder, plan)))
                 setup.ensure(pieces.of_run(options.what, options.where))
-                run_dir = conductor.run(options)
+                run_dir = conductor.run(options, stop)
+            if stop.count:
+                raise FramestormError(f"stopped by {stop.name}: nothing is compared")
             build(run_dir)
             summary = read(run_dir / "summary.json", Summary)
-            print(name)
+            say(name)
             for comparison in compare(summary, run_dir, recorder, users):
-                print(f"  {comparison}", flush=True)
+                say(f"  {comparison}")
                 is_equal &= comparison.is_equal is True
     return 0 if is_equal else 1

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from pathlib import Path
 from framestorm import paths, sbom
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
+from framestorm.plain import tell
 from framestorm.platform.kubernetes import engine, kind
 from framestorm.platform.kubernetes import parts as kubernetes
 from framestorm.platform.kubernetes.layout import SOURCE as KUBERNETES
@@ -85,7 +85,7 @@ def run(words: Sequence[str]) -> int:
         print(f"tests installed packages that set-up should have installed: {' '.join(new)}")
         failed.append("packages")
     if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+        tell(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
 
 

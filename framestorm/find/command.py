@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -30,7 +29,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import Record
 from framestorm.model.search import OF_TARGET, Highest, LoadRange, Probe, SearchRecord, SearchState, Smallest
 from framestorm.parser import Parser, add_stop_rules, add_viewers, number
-from framestorm.plain import note, say
+from framestorm.plain import note, say, tell
 from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
@@ -293,7 +292,7 @@ class _Loop:
                 break
             self._record = replace(self._record, probes=[*self._record.probes, probe])
             self._write()
-            print(page.probe_line(len(self._record.probes), probe, self._record.over), file=sys.stderr, flush=True)
+            tell(page.probe_line(len(self._record.probes), probe, self._record.over))
 
     def _end(self, state: SearchState, answer: Highest | Smallest | None = None, reason: str = "") -> None:
         self._record = replace(self._record, state=state, answer=answer, reason=reason, ended_ms=now_ms())

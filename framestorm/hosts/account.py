@@ -21,6 +21,11 @@ class HostAccount:
         """Return its line of the host's list of accounts."""
         return pwd.getpwnam(self.name)
 
+    @property
+    def groups(self) -> list[int] | None:
+        """Return the groups that its processes get in place of the agent's; None where the agent may not set them."""
+        return os.getgrouplist(self.name, self.entry.pw_gid) if os.geteuid() == 0 else None
+
     @contextlib.contextmanager
     def acting(self) -> Iterator[None]:
         """Touch the run's files as this account: as root, a link put among them would lead anywhere."""

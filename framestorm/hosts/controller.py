@@ -13,7 +13,7 @@ from framestorm.hosts.account import HostAccount
 
 END_WITHIN_S = 10.0
 KEYS = ".local"  # with SSL JMeter's key is below it, and is looked for from the folder that JMeter was started in
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 
 
 class Controller(subprocess.Popen[bytes]):
@@ -33,6 +33,7 @@ class Controller(subprocess.Popen[bytes]):
                 cwd=run_dir,
                 user=account.entry.pw_uid,
                 group=account.entry.pw_gid,
+                extra_groups=account.groups,
                 start_new_session=True,
                 preexec_fn=_end_with_agent,
             )
@@ -48,5 +49,7 @@ class Controller(subprocess.Popen[bytes]):
 
 
 def _end_with_agent() -> None:
-    """In a child of the agent: be killed when the agent dies."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    """In a child of the agent: be killed when the agent dies, and never get more rights."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

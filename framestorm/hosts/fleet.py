@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import socket
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from framestorm.hosts.member import ANSWER_WITHIN_S, HostError, Member, together
 from framestorm.hosts.messages import Do, Ready
 from framestorm.machine import now_ms, wait_until
 from framestorm.model.run import Host, Loss, Rmi
-from framestorm.plain import note, visible
+from framestorm.plain import note, tell, visible
 from framestorm.run import jmeter, names
 from framestorm.run.load import save_metrics
 from framestorm.run.preparation import Prepared, refuse
@@ -136,11 +135,20 @@ class Fleet:
             return
         try:
             self.function.learn([])
+            self._check_name(self.function)
             self.function.ask(Do("watch"), Ready, ANSWER_WITHIN_S)
         except HostError as error:
             note(f"the CPU use of the function's host will not be recorded: {error}")
             self.function.close()
             self.function = None
+
+    def _check_name(self, function: Member) -> None:
+        """Raise HostError if the function's host has the name of another one: their CPU use could not be told apart."""
+        for member in self._members():
+            is_other = member.host.address != function.host.address
+            if is_other and member.facts.hostname == function.facts.hostname:
+                name = function.facts.hostname
+                raise HostError(f"{function.host.name} and {member.host.name} have the same host name, {name}")
 
     def _check_rmi(self) -> None:
         """Raise FramestormError unless the controller can connect to each server, which waits by now, and back.
@@ -166,7 +174,9 @@ class Fleet:
             if self.master is None:
                 address = orders.callback(self.slaves[0])
                 with contextlib.suppress(OSError):  # taken: there is something to connect to
-                    address = stack.enter_context(socket.create_server(address)).getsockname()
+                    # Nobody accepts: each slave's connection waits.
+                    listener = socket.create_server(address, backlog=len(self.slaves))
+                    address = stack.enter_context(listener).getsockname()
                 back = "{}:{}".format(*address)
             together(check, self.slaves)
 
@@ -207,7 +217,7 @@ class Fleet:
             if member.look() is None:
                 continue
             loss = self._loss(member)
-            print(visible(loss), file=sys.stderr, flush=True)
+            tell(visible(loss))
             if member is self.master or not self._prepared.where.continue_on_loss:
                 return loss
         if self.function is not None and (reason := self.function.look()):

@@ -172,16 +172,19 @@ def main(words: Sequence[str]) -> int:
         description="Set up each host of the inventory for its group; a second run changes nothing.",
         epilog="Other options go to ansible-playbook: --check, --limit slave2, -e framestorm_rmi_ssl=true.",
     )
-    parser.add_argument("-i", "--inventory", metavar="FILE", type=Path, default=paths.INVENTORY, help="the inventory")
+    parser.add_argument("-i", "--inventory", metavar="FILE", type=Path, action="append", help="the inventory")
     parser.add_argument("--uninstall", action="store_true", help="undo what deploy has done")
     arguments, further = parser.parse_known_args(list(words))
-    if not arguments.inventory.exists():
-        raise UsageError(f"no inventory at {arguments.inventory}; name one with -i")
+    inventory, *others = arguments.inventory or [paths.INVENTORY]
+    if others:
+        raise UsageError("-i is given twice, and a run takes one inventory; it may be a folder that has several files")
+    if not inventory.exists():
+        raise UsageError(f"no inventory at {inventory}; name one with -i")
     setup.ensure([setup.ANSIBLE_VENV])
     playbook = "uninstall.yml" if arguments.uninstall else "site.yml"
     program = paths.ANSIBLE_PYTHON.with_name("ansible-playbook")
     # In the user's folder: further words may name files there.
-    command = [program, "-i", arguments.inventory.resolve(), paths.ANSIBLE / playbook, *further]
+    command = [program, "-i", inventory.resolve(), paths.ANSIBLE / playbook, *further]
     if further:
         # It reads its options, and contacts no host; without a terminal, it cannot ask for the password of a vault.
         asked, nobody = [*command, "--list-tags"], subprocess.DEVNULL

@@ -299,8 +299,12 @@ class Member:
             self._sizes[answer.file] = self._sizes.get(answer.file, 0) + len(data)
             if self._sizes[answer.file] > FILE_AT_MOST_BYTES:
                 raise ValueError(f"{answer.file} has over {FILE_AT_MOST_BYTES >> 30} GiB")
-            with (self._run_dir / answer.file).open("ab") as file:
-                file.write(data)
+            path = self._run_dir / answer.file
+            try:
+                with path.open("ab") as file:
+                    file.write(data)
+            except OSError as error:  # of a write it has no name
+                raise OSError(error.errno, error.strerror, str(path)) from None
         elif isinstance(answer, messages.Beat):
             if len(self.beats) < (time.monotonic() - self._begun_s + 60) * BEATS_AT_MOST_PER_S:
                 self.beats.append(answer)

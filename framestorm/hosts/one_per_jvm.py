@@ -93,7 +93,7 @@ def _divide_ids(fields: Fields, division: Division) -> None:
     if fields.raw("CounterConfig.per_user") == "true":
         return
     try:
-        start, step = fields.whole("CounterConfig.start"), fields.whole("CounterConfig.incr")
+        start, step = (fields.whole(f"CounterConfig.{name}", digits=19) for name in ("start", "incr"))
     except UnknownValueError as text:
         division.ones.append(f"{fields.name} (Counter): each slave counts by itself, as {text} is known only then")
         return

@@ -4,6 +4,7 @@ The conductor stays here and reaches each pod by `kubectl exec`; JMeter's contro
 other, are all in the cluster.
 """
 
+import contextlib
 import re
 import secrets
 import threading
@@ -19,7 +20,7 @@ from framestorm.hosts.inventory import Hosts, find_hosts
 from framestorm.machine import now_ms
 from framestorm.platform.base import PODS
 from framestorm.platform.kubernetes import pod, watch
-from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, Object
+from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.pod import Trouble
 
 MASTER = "master"
@@ -29,6 +30,12 @@ USER = 10001
 RMI = (8001, 8003)
 # What each pod asks for: JMeter's server has a heap of 1 GiB, and its users come beside it.
 REQUESTS = {"cpu": "100m", "memory": "1280Mi"}
+# Of a pod that will not become ready, and what to do where the usual advice is about functions.
+LINES = 5
+_ADVICE = {
+    "Unschedulable": "ask for fewer pods, or add a node",
+    "OOMKilled": f"it needs more memory, {REQUESTS['memory']} at least: see the limits of new namespaces, and the nodes",
+}
 # Where the image writes; its own files are read-only.
 VOLUMES = {
     "tmp": "/tmp",  # noqa: S108 - the pod's own
@@ -120,7 +127,7 @@ class Pods(Hosts):
             with changed:
                 troubles[name] = _trouble(change.item)
                 if pod.is_ready(change.item):
-                    addresses[name] = change.item["status"]["podIP"]
+                    addresses[name] = _address(change.item)
                 changed.notify()
 
         def is_decided() -> bool:
@@ -134,14 +141,24 @@ class Pods(Hosts):
         with closing(following), changed:
             following.begin()
             changed.wait_for(is_decided, READY_WITHIN_S)
-        if found := next(filter(None, troubles.values()), None):
-            raise FramestormError(f"{cluster.context}: {found}")
+        if found := next(((name, each) for name, each in troubles.items() if each), None):
+            raise FramestormError(f"{cluster.context}: {found[1]}{self._said_last(found[0])}")
         if len(addresses) < pods:
             raise FramestormError(
-                f"{pods - len(addresses)} of {pods} pods were not ready in {READY_WITHIN_S} s; see "
-                f"kubectl describe pods --namespace {namespace}, or ask for fewer pods"
+                f"{pods - len(addresses)} of {pods} pods were not ready in {READY_WITHIN_S} s; ask for fewer pods, or "
+                f"see what the nodes do: kubectl --context {cluster.context} describe nodes"
             )
+        if alone := [name for name, address in addresses.items() if not address]:
+            raise FramestormError(f"{cluster.context}: pod {alone[0]} has no IPv4 address, which JMeter needs")
         return addresses
+
+    def _said_last(self, name: str) -> str:
+        """Return the last lines of a pod, which is removed with the others."""
+        with contextlib.suppress(ClusterError):
+            words = ("logs", name, "--namespace", self.master.namespace, f"--tail={LINES}")
+            if text := self.master.cluster.call(*words).strip():
+                return f"; it said last: {text}"
+        return ""
 
     def _object(self, made: Pod) -> Object:
         container: dict[str, Any] = {
@@ -233,11 +250,17 @@ def _policy(namespace: str) -> Object:
 def _trouble(item: Object) -> Trouble | None:
     """Return why a pod will not become ready; None if it may. It is not started again, so its end is one."""
     if found := pod.trouble(item):
-        return found
+        # A look at the pod would come too late: it is removed.
+        usual = "check the image" if "kubectl" in found.advice else found.advice
+        return replace(found, advice=_ADVICE.get(found.reason, usual))
     name, namespace = pod.name_of(item), item["metadata"]["namespace"]
     for end in pod.ends(item, now_ms()):
         ended = f"{end.reason}, exit status {end.exit_status}"
-        return Trouble(
-            f"pod {name} in namespace {namespace}", "ended", ended, f"see kubectl logs -n {namespace} {name}"
-        )
+        return Trouble(f"pod {name} in namespace {namespace}", "ended", ended, "check the image")
     return None
+
+
+def _address(item: Object) -> str:
+    """Return the IPv4 address of a pod, by which JMeter is called; empty if it has none."""
+    addresses = [each["ip"] for each in item["status"].get("podIPs") or ()] or [item["status"]["podIP"]]
+    return next((address for address in addresses if ":" not in address), "")

@@ -47,7 +47,12 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
                 "the gateway or the function is running, and the firewalls between"
             )
     for name in {member.facts.hostname for member in reached}:
-        namesakes = [member for member in slaves if member.facts.hostname == name]
+        # Who has another fault takes no part. A master may be a slave too.
+        named = [member for member in members if member.facts.hostname == name and not reasons[member]]
+        of_slaves = [member for member in slaves if member in named]
+        places = {member.host.address for member in of_slaves}
+        masters = [member for member in named if member not in slaves and places - {member.host.address}]
+        namesakes = [*masters, *of_slaves]
         for other in namesakes[1:]:
             reasons[other].append(
                 f"{namesakes[0].host.name} and {other.host.name} have the same host name, {name}: their samples "

@@ -2,15 +2,16 @@
 
 import math
 import re
-import xml.etree.ElementTree as ET
 
 from framestorm.hosts.division import Division, holder, number_text, parts, title
-from framestorm.load.fields import Fields, UnknownValueError, calls
+from framestorm.load import timers
+from framestorm.load.fields import Fields, UnknownValueError
 from framestorm.load.schedule import Step, read_schedule
 
 # So much more than a whole number of arrivals, of which JMeter leaves out what is no whole one.
 _MORE = 0.001
-_FEEDBACK = re.compile(r"\$\{__tstFeedback\((?P<words>[^()]*)\)\}")
+_FEEDBACK = re.compile(r"\$\{__tstFeedback\((?P<words>(?:[^(){}]|\$\{[^{}]*\})*)\)\}")
+_CALL = re.compile(r"(?P<name>\w+)\s*\((?P<words>[^()]*)\)")
 
 
 def divide_open_model(fields: Fields, division: Division) -> None:
@@ -81,37 +82,81 @@ def _divide_seed(fields: Fields, name: str, division: Division) -> None:
         field.tag, field.text = "stringProp", division.reference(seeds)
 
 
-def divide_feedback(element: ET.Element, division: Division) -> None:
+def divide_feedback(fields: Fields, division: Division) -> None:
     """Divide the users of a pool that follows a timer: its first ones, and the most of them."""
 
     def divided(call: re.Match[str]) -> str:
-        words = [word.strip() for word in call["words"].split(",")]
+        text = fields.known.value(call["words"])
+        if text is None:
+            division.undivided.append(f"users of {title(fields.element)}: {call[0]} is known only during the run")
+            return call[0]
+        words = [word.strip() for word in text.split(",")]
         for place, what in ((1, "first users"), (2, "most users")):
             number = number_text(words[place], is_whole_number=True) if place < len(words) else None
             if number and number != "0":
-                name = f"{what} of {title(element)}"
+                name = f"{what} of {title(fields.element)}"
                 words[place] = division.reference(division.divided(name, number, is_whole_number=True, least=1))
         return f"${{__tstFeedback({','.join(words)})}}"
 
-    for field in element:
+    for field in fields.element:
         if field.text:
             field.text = _FEEDBACK.sub(divided, field.text)
 
 
 def divide_property(name: str, text: str, division: Division) -> None:
     """Divide the schedule that a property gives to a plug-in, in place of that in the plan."""
-    places = {"spawn": (0,), "const": (0,), "line": (0, 1), "step": (0, 1, 2)}
-    texts = [""] * division.slaves
-    for number, (call, _) in enumerate(calls(text), 1):
-        words = re.findall(r"\(([^()]*)\)", text)[number - 1].split(",")
-        columns = [[word.strip()] * division.slaves for word in words]
-        for place in places.get(call, ()):
-            whole = number_text(words[place], is_whole_number=True)
-            if whole is None:
-                division.undivided.append(f"{name}: {text}")
-                return
-            columns[place] = division.divided(f"{call} {number} of {name}, number {place + 1}", whole, True)
-        for slave in range(division.slaves):
-            texts[slave] += f"{call}({','.join(column[slave] for column in columns)}) "
+    divided = _divided_profile if name.endswith("load_profile") else _divided_spawns
+    texts = divided(name, text, division)
+    if texts is None:
+        division.undivided.append(f"{name}: {text}")
+        return
     for properties, own in zip(division.properties, texts, strict=True):
-        properties[name] = own.strip()
+        properties[name] = " ".join(own)
+
+
+def _divided_spawns(name: str, text: str, division: Division) -> list[list[str]] | None:
+    """Return each slave's calls of an Ultimate Thread Group's schedule; None if one is not known.
+
+    A call without users would still start one: such calls are the last ones, which the slave does not reach.
+    """
+    texts: list[list[str]] = [[] for _ in range(division.slaves)]
+    for number, call in enumerate(_CALL.finditer(text), 1):
+        first, *others = (word.strip() for word in call["words"].split(","))
+        users = number_text(first, is_whole_number=True)
+        if users is None:
+            return None
+        parts_of = division.divided(f"users of {name}, row {number}", users, is_whole_number=True)
+        for own, part in zip(texts, parts_of, strict=True):
+            own.append(f"{call['name']}({','.join((part, *others))})")
+    for own in texts:
+        own.sort(key=lambda call: "(0," in call)
+    return texts
+
+
+def _divided_profile(name: str, text: str, division: Division) -> list[list[str]] | None:
+    """Return each slave's rows of a Shaping Timer's schedule; None if one is not known.
+
+    A step becomes its rates, each of which is divided: its increment on a slave would make another number of them.
+    """
+    texts: list[list[str]] = [[] for _ in range(division.slaves)]
+    number = 0
+    for call in _CALL.finditer(text):
+        try:
+            rows = list(timers.profile(call[0]))
+        except UnknownValueError:
+            return None
+        for start, end, length_s in rows:
+            number += 1
+            ends = [number_text(str(rate), is_whole_number=True) for rate in ((start,) if start == end else (start, end))]
+            if None in ends:
+                return None
+            shares = [
+                division.divided(f"{what} of {name}, row {number}", rate or "0", is_whole_number=True)
+                for what, rate in zip(("rate at the start", "rate at the end"), ends, strict=False)
+            ]
+            length = f"{length_s:.0f}s" if length_s == int(length_s) else str(length_s)
+            for own, rates in zip(texts, zip(*shares, strict=True), strict=True):
+                own.append(f"{'const' if len(rates) == 1 else 'line'}({','.join(rates)},{length})")
+        if not rows:
+            return None
+    return texts

@@ -92,8 +92,8 @@ class Unit(Server):
         self._systemctl("restart")
 
     def processes(self) -> list[int]:
-        """Return those of the account, which has no others on a host."""
-        return probe.processes(self.described.user)
+        """Return those of the account, without those of its other units, such as a function that the host has too."""
+        return [pid for pid in probe.processes(self.described.user) if probe.unit_of(pid) in ("", self.described.unit)]
 
     def pid(self) -> str:
         """Return the process id of the unit's program."""

@@ -74,7 +74,7 @@ def _divide_fields(fields: Fields, kind: LoadKind, division: Division) -> None:
     # "This thread only": the timer's rate is that of each thread.
     if fields.element.tag == "ConstantThroughputTimer" and timers.mode_of(fields) in timers.OF_EACH_THREAD:
         return
-    schedules.divide_feedback(fields.element, division)
+    schedules.divide_feedback(fields, division)
     for name, what in kind.totals.items():
         field = holder(fields.element, name)
         if field is None or not (field.text or "").strip() or "__tstFeedback(" in (field.text or ""):

@@ -51,10 +51,13 @@ class Fields:
         """Return the value of a field with a number; raises UnknownValueError."""
         return _number(self.text(name), empty)
 
-    def whole(self, name: str, empty: int = 0) -> int:
-        """The value of a field with a whole number: JMeter takes anything else for 0. Raises UnknownValueError."""
+    def whole(self, name: str, empty: int = 0, digits: int = 10) -> int:
+        """The value of a field with a whole number: JMeter takes anything else for 0. Raises UnknownValueError.
+
+        digits: at most, as JMeter reads the field; 19 of a long.
+        """
         text = self.text(name)
-        return int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text) else 0 if text else empty
+        return int(text) if re.fullmatch(rf"[+-]?[0-9]{{1,{digits}}}", text) else 0 if text else empty
 
     @property
     def ends_by_loops(self) -> bool:

@@ -61,12 +61,17 @@ def of_precise_timer(fields: Fields, load: Load) -> Load:
 def of_shaping_timer(fields: Fields, load: Load) -> Load:
     rows = [(row[0], row[1], row[2]) for row in fields.rows("load_profile") if len(row) > 2]
     if text := next(filter(None, map(fields.properties.get, property_names(fields))), None):
-        rows = list(_profile(text))
+        rows = list(profile(text))
     points = curve(stretches(rows))
     return replace(load, total=round(area(points)), curve=points, has_end=True)
 
 
-def _profile(text: str) -> Iterator[tuple[float, float, float]]:
+def profile(text: str) -> Iterator[tuple[float, float, float]]:
+    """Yield the rows of the Shaping Timer's property: rate at the start and at the end per s, and length in s.
+
+    Raises:
+        UnknownValueError: it has too many steps.
+    """
     for name, numbers in calls(text):
         if name == "const" and len(numbers) == 2:
             yield numbers[0], numbers[0], numbers[1]

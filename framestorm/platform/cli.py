@@ -8,7 +8,7 @@ from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model.units import plural
 from framestorm.parser import Parser, whole_number
-from framestorm.plain import note
+from framestorm.plain import note, say
 from framestorm.platform.kubernetes import kind, layout, needs, openfaas
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.openfaas import balancers, gateway, services, stack
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
             return _show_status()
         case "down":
             ended = [*stack.down(), *kind.down(), *swarm.down()]
-            print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+            say(f"ended: {', '.join(ended)}" if ended else "nothing was running")
         case "deploy":
             if any(word.startswith("--image") for word in more):
                 raise UsageError(
@@ -132,43 +132,43 @@ def _balance(arguments: argparse.Namespace) -> None:
             raise UsageError(f"--policy {arguments.policy}: {kind} has {balancers.POLICIES[0]} alone")
         workers = 1 if arguments.workers is None else arguments.workers
         url = swarm.balance(kind, function, workers, arguments.image)
-        print(f"balancer {kind}: {url} {balancers.POLICIES[0]} over {plural(workers, 'replica')}")
+        say(f"balancer {kind}: {url} {balancers.POLICIES[0]} over {plural(workers, 'replica')}")
         return
     for name in ("workers", "image"):
         if getattr(arguments, name) is not None:
             raise UsageError(f"--{name} is for {' and '.join(swarm.BALANCERS)}: {kind} balances what is deployed")
     with stack.locked():
         balancers.start(kind, function, arguments.policy)
-    print(_balancer(kind))
+    say(_balancer(kind))
 
 
 def _check_cluster(platform: str, cluster: Cluster) -> int:
     """Print what a platform needs of a cluster, line by line; returns 1 if something is missing."""
     is_complete = True
     for check in needs.checks(cluster, platform):
-        print(check, flush=True)
+        say(str(check))
         is_complete &= check.is_there
     return 0 if is_complete else 1
 
 
 def _show_use() -> None:
     cli, stack_file = paths.shown(FAAS_CLI), paths.shown(STACK)
-    print(f"gateway     {GATEWAY_URL}")
-    print(f"Prometheus  {PROMETHEUS_URL}")
-    print("deploy      ./run.sh target deploy --filter face-blur")
-    print(f"run         ./run.sh -Jurl={GATEWAY_URL}/function/face-blur")
-    print(f"faas-cli    {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
-    print(f"            {cli} deploy --filter face-blur -f {stack_file}")
+    say(f"gateway     {GATEWAY_URL}")
+    say(f"Prometheus  {PROMETHEUS_URL}")
+    say("deploy      ./run.sh target deploy --filter face-blur")
+    say(f"run         ./run.sh -Jurl={GATEWAY_URL}/function/face-blur")
+    say(f"faas-cli    {cli} login --password-stdin <{paths.shown(CREDENTIALS)}/basic-auth-password")
+    say(f"            {cli} deploy --filter face-blur -f {stack_file}")
 
 
 def _show_cluster() -> None:
     options = f"--kubeconfig {paths.shown(layout.KUBECONFIG)}"
-    print(f"kubeconfig  {paths.shown(layout.KUBECONFIG)}, context {layout.CONTEXT}")
-    print(f"Knative     http://{layout.ADDRESS}:{layout.INGRESS_PORT}, with the Host header of the service's URL")
-    print(f"gateway     {layout.GATEWAY_URL}")
-    print("deploy      ./run.sh target deploy --on kind --filter face-blur")
-    print(f"run         ./run.sh -Jurl={layout.GATEWAY_URL}/function/face-blur")
-    print(f"check       ./run.sh target knative {options}     # or: kserve, kubernetes")
+    say(f"kubeconfig  {paths.shown(layout.KUBECONFIG)}, context {layout.CONTEXT}")
+    say(f"Knative     http://{layout.ADDRESS}:{layout.INGRESS_PORT}, with the Host header of the service's URL")
+    say(f"gateway     {layout.GATEWAY_URL}")
+    say("deploy      ./run.sh target deploy --on kind --filter face-blur")
+    say(f"run         ./run.sh -Jurl={layout.GATEWAY_URL}/function/face-blur")
+    say(f"check       ./run.sh target knative {options}     # or: kserve, kubernetes")
 
 
 def _note_not_ready() -> None:
@@ -184,20 +184,20 @@ def _note_not_ready() -> None:
 def _show_status() -> int:
     started = services.read()
     if started is None:
-        print("the local OpenFaaS was not started")
+        say("the local OpenFaaS was not started")
         return 1
     for name, service in started.services.items():
         alive = "running" if service.process() else f"ENDED; see {paths.shown(LOGS / name)}.log"
-        print(f"{name:<14}{service.pid:>8}  {alive}")
+        say(f"{name:<14}{service.pid:>8}  {alive}")
     dead = started.dead()
     for function in gateway.functions() if "provider" not in dead else ():
         ready, wanted = function["availableReplicas"], function["replicas"]
-        print(f"function {function['name']}: {ready} of {wanted} replicas ready, image {function['image']}")
+        say(f"function {function['name']}: {ready} of {wanted} replicas ready, image {function['image']}")
         for replica in gateway.replicas(function["name"]):
             address = replica.get("address", "")
-            print(f"  {replica['name']}  {replica['state']}  {address}  {replica['in_flight']} in flight")
+            say(f"  {replica['name']}  {replica['state']}  {address}  {replica['in_flight']} in flight")
     for name in balancers.running():
-        print(_balancer(name))
+        say(_balancer(name))
     return 1 if dead else 0
 
 

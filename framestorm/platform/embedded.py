@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.guard import Guarded
 from framestorm.machine import LOOPBACK, answers, last_lines, port_holder, wait_until
+from framestorm.plain import tell
 from framestorm.platform.base import Check, Platform, TargetSettings, attempt
 from framestorm.setup.pieces import CHAT_VENV, FACE_GRAPH, FUNCTION_VENV, Piece
 
@@ -104,7 +104,7 @@ class Embedded(Platform[EmbeddedSettings]):
         environment = {**of_function.environment, **os.environ}
         app: tuple[str | Path, ...] = (of_function.python, of_function.folder / "app.py", "--host", LOOPBACK)
         with Guarded([*app, "--port", str(self.site.port)], log, environment) as self._guarded:
-            print("starting the embedded target …", file=sys.stderr, flush=True)
+            tell("starting the embedded target …")
             self._wait_until_ready(self._guarded, log)
             yield {"target": self._guarded}
 

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import polars as pl
 
 from framestorm.errors import FramestormError
 from framestorm.model.units import count, plural
-from framestorm.plain import note, visible
+from framestorm.plain import note, tell, visible
 from framestorm.results.jtl_file import JtlFile, open_jtl, whole_rows
 from framestorm.results.reading import read_run
 from framestorm.run import jmeter
@@ -90,7 +89,7 @@ def dashboard_of(run_dir: Path) -> Iterator[Callable[[], None]]:
 
         def wait() -> None:
             if isinstance(error := task.exception(), FramestormError):
-                print(f"framestorm: {visible(str(error))}", file=sys.stderr)
+                tell(f"framestorm: {visible(str(error))}")
             elif error is not None:
                 raise error
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from framestorm.load import kit_load
 from framestorm.machine import LOOPBACK, in_background, now_ms
 from framestorm.model import plan as plans
 from framestorm.model.run import Host, Loss, Rmi, Role
+from framestorm.plain import tell
 from framestorm.platform.base import Platform, Reading
 from framestorm.results.jmeter_log import read_log
 from framestorm.run import jmeter, properties
@@ -253,7 +253,7 @@ def open_gui(what: What) -> None:
     name = prepared.settings.values.get("client_server")
     clients = _Clients(name, run_dir) if name else nullcontext()
     with prepared.platform.serving(run_dir), clients, options_for_jmeter(what) as words:
-        print(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}", file=sys.stderr)
+        tell(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}")
         command = jmeter.gui_command(
             what.plan, {**prepared.settings.values, **prepared.settings.of_jmeter}, run_dir, words
         )

@@ -1,5 +1,6 @@
 """What set-up tells: its commands with their output in a log, and a line for the user on stderr."""
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -32,6 +33,7 @@ def call(command: Sequence[str | Path]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr at once."""
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    """Print a part of a line on stderr at once, where somebody reads it."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

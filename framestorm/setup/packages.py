@@ -9,6 +9,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
+from framestorm.plain import tell
 
 SCRIPT = Path(__file__).with_name("apt.sh")
 
@@ -49,8 +50,7 @@ def install(packages: Iterable[str]) -> None:
                 f"packages are missing and this user may not install them; as root: apt-get install {names}"
             )
         as_root = ["sudo"]
-    sys.stderr.write(f"framestorm: installing {names}\n")
-    sys.stderr.flush()
+    tell(f"framestorm: installing {names}")
     _run_apt([*as_root, "bash", str(SCRIPT), *needed], names)
 
 

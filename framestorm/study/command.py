@@ -5,7 +5,6 @@ import contextlib
 import os
 import secrets
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import now_ms
 from framestorm.model.study import DEFINITION, MOST_REPETITIONS
 from framestorm.parser import Parser, add_cluster, add_viewers, port_number, whole_number
-from framestorm.plain import note, say, visible
+from framestorm.plain import note, say, tell, visible
 from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.points import folder
 from framestorm.points.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
@@ -123,16 +122,16 @@ def _all(options: argparse.Namespace, words: Sequence[str]) -> int:
         raise UsageError("--all starts every study in a new folder; leave out --resume and -o")
     ended: dict[str, Ended] = {}
     for name in _names():
-        print(f"== {name}", file=sys.stderr, flush=True)
+        tell(f"== {name}")
         try:
             ended[name] = _start(options, words, name)
         except FramestormError as error:
-            print(f"framestorm: {visible(str(error))}", file=sys.stderr)
+            tell(f"framestorm: {visible(str(error))}")
             ended[name] = Ended(error.exit_status, str(error).splitlines()[0])
         if ended[name].is_stopped:
             break
     for name, each in ended.items():
-        print(f"{name}: {visible(each.line)}")
+        say(f"{name}: {visible(each.line)}")
     return min((each.exit_status for each in ended.values()), key=WORST_FIRST.index, default=0)
 
 
@@ -148,13 +147,13 @@ def _list() -> int:
         try:
             full = reading.load(paths.STUDIES / name)
         except UsageError as error:
-            print(f"{name}\n  {error}")
+            say(f"{name}\n  {error}")
             status = error.exit_status
             continue
-        print(f"{name}: {full.title}\n  full  {readiness.size(full, matrix.points(full))}")
+        say(f"{name}: {full.title}\n  full  {readiness.size(full, matrix.points(full))}")
         with contextlib.suppress(UsageError):  # no quick form; if there is one, it was checked above
             quick = reading.load(paths.STUDIES / name, quick=True)
-            print(f"  quick {readiness.size(quick, matrix.points(quick))}")
+            say(f"  quick {readiness.size(quick, matrix.points(quick))}")
     return status
 
 
@@ -317,7 +316,7 @@ def _run(where: StudyFolder, options: argparse.Namespace, budget_min: float | No
 
     study = where.record
     size = readiness.size(study.definition, study.points)
-    print(f"{study.name}: {size}; {paths.shown(where.path)}", file=sys.stderr)
+    tell(f"{study.name}: {size}; {paths.shown(where.path)}")
     try:
         with where.locked(), live_page(options.live_port) as page:
             engine = Engine(where, budget_min, options.sinks, page)
@@ -328,7 +327,7 @@ def _run(where: StudyFolder, options: argparse.Namespace, budget_min: float | No
         raise
     ended = build(where.path)
     if where.record.state != COMPLETE:
-        print(f"resume by: ./run.sh study {paths.shown(where.path)} --resume")
+        say(f"resume by: ./run.sh study {paths.shown(where.path)} --resume")
     return ended._replace(is_stopped=engine.stop_signals.count > 0)
 
 
@@ -344,7 +343,7 @@ def rebuild(study_dir: Path) -> Ended:
         try:
             report.build(study_dir / line.run)
         except FramestormError as error:
-            print(f"framestorm: {visible(str(error))}", file=sys.stderr)
+            tell(f"framestorm: {visible(str(error))}")
     return build(study_dir)
 
 

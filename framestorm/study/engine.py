@@ -1,6 +1,5 @@
 """The engine of studies: run after run, each into a folder of its own, until every point has its repetitions."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from framestorm.model import files
 from framestorm.model.metric import is_of_run
 from framestorm.model.run import Record
 from framestorm.model.sink import SinkAddress
+from framestorm.plain import tell
 from framestorm.platform.registry import Platforms
 from framestorm.points.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
 from framestorm.report import build
@@ -237,7 +237,7 @@ class Engine:
         return self._budget_min is not None and time.monotonic() - self._began_s > 60 * self._budget_min
 
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        tell(text)
         self._log(text)
 
     def _log(self, text: str) -> None:

@@ -10,6 +10,7 @@ from framestorm.errors import FramestormError
 from framestorm.hosts.pods import find_slaves
 from framestorm.model.study import Study
 from framestorm.model.units import plural
+from framestorm.plain import say
 from framestorm.platform.base import PODS, Check, Platform, attempt
 from framestorm.platform.registry import PLATFORMS, Platforms
 from framestorm.points.folder import Point, StudyRecord
@@ -77,16 +78,16 @@ def show(study: StudyRecord, runs: Sequence[tuple[int, Point, int]], needed: Seq
     is_all = len(runs) == len(study.points) * definition.repetitions
     left_s = matrix.time_s(point for _, point, _ in runs)
     left = "" if is_all else f", {len(runs)} left in about {matrix.shown_time(left_s)}"
-    print(f"{study.name}: {size(definition, study.points)}{left}, order: {order}")
+    say(f"{study.name}: {size(definition, study.points)}{left}, order: {order}")
     for number, point, repetition in runs:
-        print(f"{number:>4}  {point.id} r{repetition}  ({matrix.shown_time(point.load_s)} of load)")
-    print()
+        say(f"{number:>4}  {point.id} r{repetition}  ({matrix.shown_time(point.load_s)} of load)")
+    say("")
     for point in {point.id: point for _, point, _ in runs}.values():
         properties = " ".join(f"{name}={value}" for name, value in point.properties.items())
-        print(f"{point.id}\n      {point.plan} {properties}\n      {point.target.describe()}")
-    print()
+        say(f"{point.id}\n      {point.plan} {properties}\n      {point.target.describe()}")
+    say("")
     for check in needed:
-        print(check)
+        say(str(check))
     return 0 if all(check.is_there for check in needed) else 1
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.parser import Parser
+from framestorm.plain import say
 from framestorm.run import inference, new_plan
 
 
@@ -59,6 +60,6 @@ def main(words: Sequence[str]) -> int:
         command, body = inference.curl_command(asked.kserve_v2, asked.headers, is_binary=asked.binary)
         written = new_plan.write(asked.plan, command, base, inference.EXPECT, body)
     for path in written:
-        print(f"wrote {path}")
-    print(f"run it: ./run.sh -t {shlex.quote(str(asked.plan))}")
+        say(f"wrote {path}")
+    say(f"run it: ./run.sh -t {shlex.quote(str(asked.plan))}")
     return 0

@@ -10,7 +10,7 @@ from framestorm.errors import UsageError
 from framestorm.model import criteria, stop_rule
 from framestorm.model.scraped import scraped_criterion
 from framestorm.parser import Parser, add_stop_rules, add_viewers
-from framestorm.plain import visible
+from framestorm.plain import say, visible
 from framestorm.run import plan_options, properties
 from framestorm.run.options import RunOptions
 from framestorm.verbs import VERBS
@@ -43,7 +43,7 @@ def main(words: Sequence[str]) -> int:
     setup.ensure(pieces.of_run(run.what, run.where))
     with live_page(live_port) as page:
         if is_check:
-            print(visible("\n".join([*conductor.check(run), *([f"live page: {page.url}"] if page else [])])))
+            say(visible("\n".join([*conductor.check(run), *([f"live page: {page.url}"] if page else [])])))
             return 0
         run_dir = conductor.run(run, page=page)
         status = report(run_dir, judgement, has_dashboard=has_dashboard)

@@ -42,6 +42,31 @@ def test_help_sets_nothing_up(verb: str, capsys: pytest.CaptureFixture[str]) -> 
     assert usage.startswith(f"usage: ./run.sh {verb.removeprefix('help').strip()}".rstrip())
 
 
+@pytest.mark.parametrize("kind", ["pipe", "terminal"])
+def test_what_nobody_can_read_any_more_stops_nothing(kind: str) -> None:
+    """As after `… 2>&1 | head`, and in a window that was closed."""
+    script = "import sys; from framestorm import plain; plain.note('a'); plain.tell('b'); plain.say('c'); sys.exit(4)"
+    reader, writer = os.pipe() if kind == "pipe" else os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.read(0, 1); {script}"],
+        stdin=subprocess.PIPE, stdout=writer, stderr=writer, cwd=paths.ROOT,
+    ) as process:  # fmt: skip
+        os.close(writer)
+        os.close(reader)
+        process.communicate(b"x", timeout=60)
+    assert process.returncode == 4
+
+
+def test_a_verb_that_is_broken_off_by_a_closed_output_has_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> int:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("framestorm.verbs.new.main", broken)
+    with Path(os.devnull).open("w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        assert main(["new"]) == 4
+
+
 @pytest.mark.parametrize("verb", ["find", "audit", "new", "report", "test"])
 def test_the_list_of_verbs_says_what_a_verb_says_of_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _main(verb, "--help") == 0

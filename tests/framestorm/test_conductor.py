@@ -79,6 +79,20 @@ def test_two_runs_in_one_second_have_a_folder_each(tmp_path: Path, monkeypatch: 
     assert {files.read(path / "run.json", run.Record).state for path in made} == {"complete"}
 
 
+def test_what_is_ignored_stays_so() -> None:
+    """As under nohup, which is there so that the run goes on without its terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stop = conductor.StopSignals()
+        with stop.caught():
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert (stop.count, stop.name) == (1, "SIGTERM")
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_an_interrupt_as_the_folder_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def make(run_dir: Path) -> bool:
         run_dir.mkdir()

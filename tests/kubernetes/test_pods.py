@@ -111,6 +111,23 @@ def test_a_pod_that_cannot_start_ends_the_wait_with_its_reason(
     assert there is None or there["status"]["phase"] == "Terminating"
 
 
+def test_pods_are_called_by_their_ipv4_address(asked: Pods, background: ThreadPoolExecutor) -> None:
+    future = begun(asked, background)
+    for number, pod in enumerate((asked.master, *asked.slaves)):
+        both = [{"ip": f"fd00::{number}"}, {"ip": f"198.18.64.{number}"}]
+        tell(pod, READY | {"podIP": both[0]["ip"], "podIPs": both})
+    hosts, _ = future.result(WITHIN_S)
+    assert [each.address for each in hosts.slaves] == ["198.18.64.1", "198.18.64.2"]
+
+
+def test_pods_without_ipv4_are_refused(asked: Pods, background: ThreadPoolExecutor) -> None:
+    future = begun(asked, background)
+    for number, pod in enumerate((asked.master, *asked.slaves)):
+        tell(pod, READY | {"podIP": f"fd00::{number}", "podIPs": [{"ip": f"fd00::{number}"}]})
+    with pytest.raises(FramestormError, match="pod master has no IPv4 address, which JMeter needs"):
+        future.result(WITHIN_S)
+
+
 def test_a_pod_that_finds_no_room_for_a_moment_is_waited_for(
     asked: Pods, background: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +137,7 @@ def test_a_pod_that_finds_no_room_for_a_moment_is_waited_for(
     tell(asked.slaves[0], {"conditions": [full]})
     with pytest.raises(TimeoutError):
         future.result(2)
-    with pytest.raises(FramestormError, match="Unschedulable: 0/1 nodes are available"):
+    with pytest.raises(FramestormError, match="Unschedulable: 0/1 nodes are available; ask for fewer pods"):
         future.result(WITHIN_S)
 
 

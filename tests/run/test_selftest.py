@@ -1,13 +1,16 @@
 """The kit against its own recording server: what is reported is what was sent, and a report that is not is found."""
 
 import hashlib
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from framestorm import selftest
+from framestorm import conductor, selftest
+from framestorm.errors import FramestormError
 from framestorm.model.files import read
 from framestorm.model.summary import Doubt, SelfCheck, Summary
 from framestorm.report import build
@@ -35,6 +38,22 @@ def test_what_is_reported_is_what_a_server_saw(run_sh: RunSh) -> None:
     # Other tests may have had all cores in the middle of the first one.
     again = selftest_states(run_sh) if "DIFFERS" in {state for _, state in states} else states
     assert {state for _, state in again} <= {"ok", "unsure"}, (states, again)
+
+
+def test_an_interrupt_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Instead of a comparison of what was broken off, and the next load."""
+    runs = []
+
+    def stopped(options: object, stop: conductor.StopSignals) -> Path:
+        runs.append(options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return tmp_path
+
+    monkeypatch.setattr(conductor, "run", stopped)
+    monkeypatch.setattr(selftest.setup, "ensure", lambda _: None)
+    with pytest.raises(FramestormError, match="stopped by SIGINT"):
+        selftest.main([])
+    assert len(runs) == 1
 
 
 N = 100

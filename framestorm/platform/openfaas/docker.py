@@ -17,6 +17,7 @@ from pathlib import Path
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.plain import tell
 from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.openfaas import parts, services
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, HOME, INSTANCE
@@ -102,7 +103,7 @@ def ensure_engine() -> None:
     with ENGINE_LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (other := _other_checkout(_data())) is not None:
-            print(f"waiting for the Docker engine of {other} to end …", file=sys.stderr)
+            tell(f"waiting for the Docker engine of {other} to end …")
             if not wait_until(lambda: _other_checkout(_data()) is None, ENGINE_ENDS_WITHIN_S, 1):
                 raise FramestormError(
                     f"{other} has used Docker on this machine for {ENGINE_ENDS_WITHIN_S:.0f} s; "
@@ -213,7 +214,7 @@ def _fill(context: Path) -> None:
 
 def _make_base(tag: str) -> None:
     """Unpack a minimal system with the runtimes, add the function's Python packages, import it as an image."""
-    print(f"making the base image {tag} from the distribution's packages (once, some minutes) …", file=sys.stderr)
+    tell(f"making the base image {tag} from the distribution's packages (once, some minutes) …")
     root = HOME / "base"
     shutil.rmtree(root, ignore_errors=True)
     archives.unpack(root, PACKAGES, archives.of_this_machine())

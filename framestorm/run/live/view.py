@@ -1,6 +1,5 @@
 """The live view on the terminal: progress, figures, criteria so far, and a row for each slave and label."""
 
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from framestorm.model.glance import Glance, KeyFigure
 from framestorm.model.run import Decision, Loss, Record
 from framestorm.model.sample import noun
 from framestorm.model.scraped import scraped_criterion
-from framestorm.plain import as_label
+from framestorm.plain import as_label, tell
 from framestorm.results.growing import shown
 from framestorm.run.live.counts import OTHER_LABELS, Counts
 from framestorm.run.live.outlook import Log, Outlook
@@ -90,16 +89,20 @@ class LiveView:
                 self.read()
                 if time.monotonic() - shown_s > LINE_EVERY_S - every_s:
                     shown_s = time.monotonic()
-                    print(self.line(), file=sys.stderr, flush=True)
+                    tell(self.line())
             return
-        with live:
-            while not is_over.wait(pause_s):
-                used_s = time.thread_time()
+        try:
+            with live:
+                while not is_over.wait(pause_s):
+                    used_s = time.thread_time()
+                    self.read()
+                    live.update(self.screen(console.width, console.height), refresh=True)
+                    used_s = time.thread_time() - used_s
+                    longest_s = READ_EVERY_S if self._is_read_often else LONGEST_PAUSE_S
+                    pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), longest_s)
+        except OSError:  # the terminal was closed; the rules that stop the run are judged all the same
+            while not is_over.wait(READ_EVERY_S):
                 self.read()
-                live.update(self.screen(console.width, console.height), refresh=True)
-                used_s = time.thread_time() - used_s
-                longest_s = READ_EVERY_S if self._is_read_often else LONGEST_PAUSE_S
-                pause_s = min(max(DRAW_EVERY_S, OF_A_CORE * used_s), longest_s)
 
     def read(self, now_s: float | None = None) -> None:
         """Read what was written since the last call; the figures are those of `now_s`."""

@@ -24,6 +24,7 @@ import pytest
 
 from framestorm import client_server, paths, probe
 from framestorm.hosts import agent, followed, messages, server
+from framestorm.hosts.account import HostAccount
 from framestorm.hosts.agent import Agent
 from framestorm.hosts.controller import Controller
 from framestorm.hosts.followed import FollowedFiles
@@ -333,6 +334,26 @@ def test_a_controller_dies_with_its_agent() -> None:
     kill += "print(child.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     done = subprocess.run([sys.executable, "-c", kill], cwd=paths.ROOT, capture_output=True, check=False)
     assert wait_until(lambda: probe.stat(done.stdout.decode().strip())[:1] in ([], ["Z"]), 20)
+
+
+def test_a_controller_has_no_more_rights_than_its_account() -> None:
+    """Whatever groups the agent has, which is root."""
+    account, own = HostAccount("nobody" if os.geteuid() == 0 else getpass.getuser()), os.getgroups()
+    with tempfile.TemporaryDirectory() as folder:
+        if os.geteuid() == 0:
+            os.chown(folder, account.entry.pw_uid, account.entry.pw_gid)
+            os.setgroups([*own, 4])
+        try:
+            command = ["grep", "-E", "^(Groups|NoNewPrivs):", "/proc/self/status"]
+            with Controller(command, Path(folder), account, Path(folder)) as process:
+                assert process.wait(20) == 0
+        finally:
+            if os.geteuid() == 0:
+                os.setgroups(own)
+        told = dict(line.split(":", 1) for line in Path(folder, "jmeter.out").read_text().splitlines())
+    expected = os.getgrouplist(account.name, account.entry.pw_gid) if os.geteuid() == 0 else own
+    assert sorted(map(int, told["Groups"].split())) == sorted(expected)
+    assert told["NoNewPrivs"].strip() == "1"
 
 
 @pytest.mark.parametrize("has_more", [False, True])

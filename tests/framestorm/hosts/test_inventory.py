@@ -228,6 +228,11 @@ def test_deploy_hands_further_words_to_ansible(
     assert capfd.readouterr().out.splitlines() == [str(tmp_path), *settings, *words]
 
 
+def test_deploy_takes_one_inventory_as_runs_do() -> None:
+    with pytest.raises(UsageError, match="-i is given twice"):
+        inventory.main(["-i", "a.ini", "-i", "b.ini"])
+
+
 def test_hosts_between_which_jmeter_talks_have_ipv4(ansible: Path) -> None:
     slave = {"name": "s1", "groups": ("slaves",), "ansible_host": "fd00::1"}
     (ansible / "hosts").write_text(json.dumps([slave]))

@@ -286,6 +286,13 @@ def test_a_disk_that_is_full_here_is_no_loss_of_the_host(saying: Callable[..., M
     assert "journal.jsonl cannot be written" in (member.unwritable or "")
 
 
+def test_a_file_that_the_full_disk_does_not_take_is_told(saying: Callable[..., Member], tmp_path: Path) -> None:
+    (tmp_path / "run" / "journal.jsonl").symlink_to("/dev/full")
+    member = saying(Chunk("journal.jsonl", "YQ=="), Done({"journal.jsonl": 1}))
+    assert member.handed_in(20)
+    assert member.unwritable == f"{tmp_path}/run/journal.jsonl cannot be written: No space left on device"
+
+
 @pytest.mark.parametrize(
     "answer",
     [b"no JSON\n", b"[]\n", b'{"type": "Nonsense"}\n', b'{"type": "Beat"}\n',

@@ -62,6 +62,20 @@ def test_a_server_is_started_in_the_runs_folder_and_ends_with_its_users(child: C
         other.kill()
 
 
+def test_processes_of_another_unit_of_the_account_are_not_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a host that is in both groups: a stop would end the function under test."""
+    units = {1: "framestorm-jmeter-server.service", 2: "framestorm-function.service", 3: "user-0.slice/session-1.scope"}
+    for pid, unit in units.items():
+        (tmp_path / f"{pid}").mkdir()
+        (tmp_path / f"{pid}" / "cgroup").write_text(f"0::/system.slice/{unit}\n")
+    monkeypatch.setattr(server.probe, "PROC", tmp_path)
+    monkeypatch.setattr(server.probe, "processes", lambda _: [1, 2, 3, 4])
+    described = Description(user=getpass.getuser(), folder=str(tmp_path), unit=units[1])
+    assert server.of(described).processes() == [1, 3, 4]
+
+
 def test_a_user_that_the_server_left_behind_ends_too(child: Child, tmp_path: Path) -> None:
     child.start(tmp_path / "run", {})
     users = child.processes()

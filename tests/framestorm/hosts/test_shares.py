@@ -197,9 +197,19 @@ def test_whole_rates_of_a_shaping_timer_have_whole_parts() -> None:
     # A property replaces the table, and is divided in its place.
     _, division = divide(table(tag, "load_profile", (0, 7, 60)), load_profile="const(7,1m) step(2,10,4,30s)")
     assert [of["load_profile"] for of in division.properties] == [
-        "const(4,1m) step(1,5,2,30s)",
-        "const(3,1m) step(1,5,2,30s)",
+        "const(4,60s) const(1,30s) const(3,30s) const(5,30s)",
+        "const(3,60s) const(1,30s) const(3,30s) const(5,30s)",
     ]
+    # Each step is divided, so that all slaves have as many of them as the plan.
+    profile = "step(5,7,1,10s) line(1,0,10s)"
+    _, division = divide(table(tag, "load_profile", (0, 7, 60)), load_profile=profile)
+    assert [of["load_profile"] for of in division.properties] == [
+        "const(3,10s) const(3,10s) const(4,10s) line(1,0,10s)",
+        "const(2,10s) const(3,10s) const(3,10s) const(0,10s)",
+    ]
+    for unknown in ("step(1,9,0,10s)", "const(x,10s)"):
+        _, division = divide(table(tag, "load_profile", (0, 7, 60)), load_profile=unknown)
+        assert division.undivided == [f"load_profile: {unknown}"]
 
 
 @pytest.mark.parametrize(
@@ -225,6 +235,20 @@ def test_a_limit_of_a_pool_is_divided_and_never_none() -> None:
     ]
 
 
+def test_a_pool_of_a_timer_may_be_a_property() -> None:
+    tag = f"{CAS}.concurrency.ConcurrencyThreadGroup"
+    pool = "${__tstFeedback(tst,${__P(first,2)},${__P(most,100)},5)}"
+    (element,), division = divide(f"<{tag}>{field('TargetLevel', pool)}</{tag}>", most="41")
+    assert [on(division, slave, element[0].text) for slave in (0, 1)] == [
+        "${__tstFeedback(tst,1,21,5)}",
+        "${__tstFeedback(tst,1,20,5)}",
+    ]
+    unknown = "${__tstFeedback(tst,1,${users},5)}"
+    (element,), division = divide(f"<{tag}>{field('TargetLevel', unknown)}</{tag}>")
+    assert element[0].text == unknown
+    assert division.undivided == [f"users of {tag}: {unknown} is known only during the run"]
+
+
 def test_slaves_start_their_users_in_turn() -> None:
     xml = field("ThreadGroup.num_threads", 4) + field("ThreadGroup.ramp_time", "${__P(ramp,2)}")
     (element,), division = divide(f"<ThreadGroup>{xml}</ThreadGroup>", 2, ramp="8")
@@ -248,6 +272,7 @@ ONES = {
         ("SyncTimer", {"groupSize": 1}, [["1"], ["1"]]),
         ("SyncTimer", {"groupSize": 0}, [[], []]),
         ("CounterConfig", {}, [["1"], ["2"]]),
+        ("CounterConfig", {"CounterConfig.start": 1_700_000_000_000}, [["1700000000000"], ["1700000000001"]]),
         ("CounterConfig", {"CounterConfig.per_user": "true"}, [[], []]),
     ],
 )
