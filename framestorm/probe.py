@@ -237,7 +237,9 @@ def processes(account: str) -> list[int]:
 def unit_of(pid: int) -> str:
     """Return the kit's systemd unit that a process belongs to; empty if it is of none, or gone."""
     try:
-        match = re.search(r"/(framestorm-[\w-]+\.service)(?:/|$)", (PROC / str(pid) / "cgroup").read_text(), re.MULTILINE)
+        match = re.search(
+            r"/(framestorm-[\w-]+\.service)(?:/|$)", (PROC / str(pid) / "cgroup").read_text(), re.MULTILINE
+        )
     except OSError:
         return ""
     return match[1] if match else ""
