@@ -34,7 +34,7 @@ REQUESTS = {"cpu": "100m", "memory": "1280Mi"}
 LINES = 5
 _ADVICE = {
     "Unschedulable": "ask for fewer pods, or add a node",
-    "OOMKilled": f"it needs more memory, {REQUESTS['memory']} at least: see the limits of new namespaces, and the nodes",
+    "OOMKilled": f"it needs more memory, {REQUESTS['memory']} at least: see limits of new namespaces, and the nodes",
 }
 # Where the image writes; its own files are read-only.
 VOLUMES = {
