@@ -147,9 +147,8 @@ def _divided_profile(name: str, text: str, division: Division) -> list[list[str]
             return None
         for start, end, length_s in rows:
             number += 1
-            ends = [
-                number_text(str(rate), is_whole_number=True) for rate in ((start,) if start == end else (start, end))
-            ]
+            different = (start,) if start == end else (start, end)
+            ends = [number_text(str(rate), is_whole_number=True) for rate in different]
             if None in ends:
                 return None
             shares = [

@@ -12,6 +12,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.cli import main
+from framestorm.errors import FramestormError
 from framestorm.run import load
 from framestorm.run.plan_options import LEVELS, PROXY_PASSWORD
 from framestorm.setup import packages, pieces
@@ -64,7 +65,7 @@ def test_a_verb_that_is_broken_off_by_a_closed_output_has_not_passed(monkeypatch
     monkeypatch.setattr("framestorm.verbs.new.main", broken)
     with Path(os.devnull).open("w") as output:
         monkeypatch.setattr(sys, "stdout", output)
-        assert main(["new"]) == 4
+        assert main(["new"]) == FramestormError.exit_status
 
 
 @pytest.mark.parametrize("verb", ["find", "audit", "new", "report", "test"])

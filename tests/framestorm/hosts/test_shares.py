@@ -205,7 +205,7 @@ def test_whole_rates_of_a_shaping_timer_have_whole_parts() -> None:
     _, division = divide(table(tag, "load_profile", (0, 7, 60)), load_profile=profile)
     assert [of["load_profile"] for of in division.properties] == [
         "const(3,10s) const(3,10s) const(4,10s) line(1,0,10s)",
-        "const(2,10s) const(3,10s) const(3,10s) const(0,10s)",
+        "const(2,10s) const(3,10s) const(3,10s) line(0,0,10s)",
     ]
     for unknown in ("step(1,9,0,10s)", "const(x,10s)"):
         _, division = divide(table(tag, "load_profile", (0, 7, 60)), load_profile=unknown)
