@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 from framestorm import paths
 from framestorm.errors import UsageError
@@ -150,9 +151,16 @@ def _key(summary: Json, run: Json) -> LoadKey:
     plan = plan or _text(run.get("source"))
     kind, url = _text(target.get("kind")), _text(target.get("url")) or _text(properties.get(_OF_TARGET))
     where = kind if kind == "embedded" else url or {"none": "what the plan calls"}.get(kind, NOT_KNOWN)
+    of_target = _part(target, "settings")
+    if "namespace" in of_target:
+        # A Service gets another port of the nodes each time that it is made.
+        function = "/".join(str(of_target.get(name)) for name in ("context", "namespace", "function"))
+        where = f"{kind} {function}{urlsplit(url).path}"
     settings = [f"{name}={value}" for name, value in sorted(given.items()) if name not in left_out]
-    # Of a function that a study or a search set up.
-    settings += [f"target.{name}={value}" for name, value in sorted(_part(target, "settings").items())]
+    # A history is about a function's versions. Of one that a study or a search made, which has a port, the image is a
+    # setting like others.
+    version = {"revision"} if "port" in of_target else {"revision", "image"}
+    settings += [f"target.{name}={value}" for name, value in sorted(of_target.items()) if name not in version]
     return LoadKey(plan or NOT_KNOWN, where, load, tuple(settings))
 
 

@@ -98,7 +98,7 @@ def _chart(trend: Trend, number: int) -> Chart | None:
         return None
     caption = (
         "Runs in the order of their starts; vertical bars: the 95 % confidence intervals within a run. Dotted lines: "
-        "where the level of the figure changed, red for the worse and green for the better; dashed lines: the median "
+        "where the level of the figure changed, red for the worse and green for the better; dashed lines: the level "
         "of the runs before and after. Hollow: runs that are partial, which do not count."
     )
     chart = arranged("Figures over time", caption, [_panel(name, trend) for name in drawn], columns=2)
@@ -149,17 +149,18 @@ def _traces(name: str, trend: Trend, scale: float) -> list[Trace]:
 def _levels(name: str, trend: Trend, scale: float) -> list[Trace]:
     """Return the levels before and after the changes of a figure, as one broken line."""
     changes = [change for change in trend.changes if change.metric == name]
+    if not changes:
+        return []
     x: list[float | None] = []
     y: list[float | None] = []
-    begin = 1.0
+    begin = changes[0].begin + 1.0
     for change in changes:
         x += [begin, change.first + 0.5, None]
         y += [change.before / scale] * 2 + [None]
         begin = change.first + 0.5
-    if changes:
-        x += [begin, float(changes[-1].last + 1)]
-        y += [changes[-1].after / scale] * 2
-    return [line(x, y, "level", QUIET, 1.4, dash="dash")] if changes else []
+    x += [begin, float(changes[-1].last + 1)]
+    y += [changes[-1].after / scale] * 2
+    return [line(x, y, "level", QUIET, 1.4, dash="dash")]
 
 
 def _hover(run: Headline, name: str) -> str:

@@ -3,23 +3,25 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-
-import numpy as np
+from math import isclose
+from statistics import fmean, median
 
 from framestorm.model import units
 from framestorm.model.headline import FIGURES, Headline, LoadKey
 from framestorm.model.metric import Metric, metric
-from framestorm.stats.change_points import change_points
+from framestorm.stats.change_points import LONGEST, change_points
 
 
 @dataclass(frozen=True)
 class LevelChange:
-    """A figure whose level changed: before and after are the medians of the runs up to the next change.
+    """A figure whose level changed: before and after are the medians of the runs between changes, or their means.
 
-    first: the number of the first run after it, among those of the trend; last: of the last run before the next change.
+    begin: the number of the first run of the level before, among those of the trend; first: of the first run after the
+    change; last: of the last run before the next one.
     """
 
     metric: str
+    begin: int
     first: int
     last: int
     before: float
@@ -80,12 +82,30 @@ def _changes(runs: list[Headline]) -> list[LevelChange]:
     for name in FIGURES:
         known = [(number, run.figures[name]) for number, run in enumerate(runs) if run.is_whole and name in run.figures]
         values = [figure.value for _, figure in known]
-        points = change_points(values)
-        bounds = [0, *(point.at for point in points), len(values)]
-        levels = [float(np.median(values[low:high])) for low, high in pairwise(bounds) if points]
+        points, begin = change_points(values), max(0, len(values) - LONGEST)
+        bounds = [begin, *(point.at for point in points), len(values)]
+        levels = _levels([values[low:high] for low, high in pairwise(bounds)]) if points else []
+        steps = [
+            (point, before, after)
+            for point, (before, after) in zip(points, pairwise(levels), strict=True)
+            if not isclose(before, after)
+        ]
+        bounds = [begin, *(point.at for point, _, _ in steps), len(values)]
         changes += [
-            LevelChange(name, known[point.at][0], known[bounds[place + 1] - 1][0], levels[place - 1], levels[place],
-                        point.p_value)
-            for place, point in enumerate(points, 1)
-        ]  # fmt: skip
+            LevelChange(
+                name, known[low][0], known[point.at][0], known[high - 1][0], before, after, p_value=point.p_value
+            )
+            for (point, before, after), low, high in zip(steps, bounds, bounds[2:], strict=False)
+        ]
     return changes
+
+
+def _levels(parts: list[list[float]]) -> list[float]:
+    """Return the medians of parts of a series; their means where two neighbours have the same median.
+
+    Success rates of 100 % have a median of 100 % even if every third run has errors.
+    """
+    medians = [median(part) for part in parts]
+    if any(isclose(before, after) for before, after in pairwise(medians)):
+        return [fmean(part) for part in parts]
+    return medians

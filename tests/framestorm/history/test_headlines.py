@@ -129,6 +129,40 @@ def test_settings_of_the_target_keep_runs_apart(make_run: MakeRun) -> None:
     assert [read_headline(each).key.settings for each in of_each] == [("target.replicas=1",), ("target.replicas=2",)]
 
 
+def test_versions_of_a_function_of_a_cluster_are_of_one_group(make_run: MakeRun) -> None:
+    """Also where its Service has another port of the nodes by now; another function there is of another group."""
+    of_all = {"context": "staging", "namespace": "shop", "max_scale": "5"}
+    made = [
+        make_run(
+            f"run-{n}",
+            target=Target(
+                "kubernetes",
+                f"http://198.18.0.1:{30000 + n}/pay",
+                {**of_all, "function": function, "image": f"shop:{n}", "revision": str(n)},
+            ),
+        )
+        for n, function in enumerate(("cart", "cart", "orders"))
+    ]
+    first, second, other = (read_headline(each).key for each in made)
+    assert first == second != other
+    assert first.settings == tuple(f"target.{name}" for name in sorted(
+        ("context=staging", "function=cart", "max_scale=5", "namespace=shop")
+    ))  # fmt: skip
+    assert first.target == "kubernetes staging/shop/cart/pay"
+
+
+def test_images_of_a_study_keep_runs_apart_and_revisions_do_not(make_run: MakeRun) -> None:
+    """A function that the kit made has a port, too."""
+    url, of_kit = "http://127.0.0.1:8094/", {"function": "noop", "port": "8080"}
+    versions = (("a", "1"), ("a", "2"), ("b", "3"))
+    made = [
+        make_run(f"run-{revision}", target=Target("swarm", url, {**of_kit, "image": image, "revision": revision}))
+        for image, revision in versions
+    ]
+    first, again, other = (read_headline(each).key for each in made)
+    assert first == again != other
+
+
 def test_draws_of_random_arrivals_are_of_one_group(make_run: MakeRun) -> None:
     """As those of the repetitions of a study; a plan may use a property of this name otherwise."""
     line = {"x": [0, 60], "y": [5, 5]}
