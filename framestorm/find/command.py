@@ -48,7 +48,7 @@ EXIT_STATUS = (
 REFINED = 3.0  # times as long are the probes around the limit
 PROBE_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 2.0, 60.0, 30
 OPTIONS = ("over", "target", "objectives", "stop_if", "stop_when", "at_least", "probe_s", "drain_s", "folder", "resume")
-_OVER = re.compile(r"(?P<name>[\w.]+)=(?P<low>\d+(?:\.\d+)?)\.\.(?P<high>\d+(?:\.\d+)?)", re.ASCII)
+_OVER = re.compile(r"(?P<name>[^=\s]+)=(?P<low>[0-9]+(?:\.[0-9]+)?)\.\.(?P<high>[0-9]+(?:\.[0-9]+)?)")
 
 
 def main(words: Sequence[str]) -> int:

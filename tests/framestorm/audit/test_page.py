@@ -1,6 +1,8 @@
 """The page and the sentences of an audit."""
 
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,23 @@ def test_the_outcome_in_words_and_as_exit_status(record: FunctionAudit, status: 
     text = page.sentence(record).replace("\N{NO-BREAK SPACE}", " ")
     assert [each for each in words if each not in text] == [], text
     assert page.exit_status(record) == status
+
+
+@pytest.mark.parametrize(
+    ("record", "skipped"),
+    [
+        (audited(), []),
+        (audited(answered=10), ["no loss of accuracy under load"]),
+        (replace(audited(), accuracy=None), ["no loss of accuracy under load"]),
+        (
+            replace(audited(), caching=None, accuracy=None, state="stopped"),
+            ["no cache is seen", "no loss of accuracy under load"],
+        ),
+    ],
+)
+def test_what_was_not_judged_is_no_case_that_passed(record: FunctionAudit, skipped: list[str]) -> None:
+    cases = ET.fromstring(page.junit_xml(record)).iter("testcase")  # noqa: S314 - made by ourselves
+    assert [case.get("name") for case in cases if case.find("skipped") is not None] == skipped
 
 
 def test_each_cause_stands_beside_what_it_is_alone(tmp_path: Path, draws: Callable[[Path, int], None]) -> None:

@@ -72,20 +72,22 @@ def test_an_objective_that_is_given_twice_counts_once(tmp_path: Path, runs: Simu
         ("threads=1..8", {"1", "4", "8", "6", "7"}),
         ("threads=1.0..8.0", {"1", "4", "8", "5.66", "6.73", "6.17", "6.44"}),
         ("threads=1000000..1000001", {"1000000", "1000001"}),
+        ("thread-count=1..8", {"1", "4", "8", "6", "7"}),
+        ("größe/threads=1..8", {"1", "4", "8", "6", "7"}),
     ],
 )
 def test_a_property_of_a_plan_from_elsewhere_gets_whole_numbers_where_the_range_has_such(
     over: str, values: set[str], tmp_path: Path, runs: SimulatedRuns
 ) -> None:
-    plan = tmp_path / "elsewhere.jmx"
-    threads = '<ThreadGroup enabled="true"><stringProp name="n">${__P(threads,1)}</stringProp></ThreadGroup><hashTree/>'
-    plan.write_text(f"<jmeterTestPlan><hashTree><TestPlan/><hashTree>{threads}</hashTree></hashTree></jmeterTestPlan>")
-    runs.over, runs.p95_ms = "threads", lambda load: 9000.0 if 6.5 < load < 9 else 10.0
+    plan, name = tmp_path / "elsewhere.jmx", over.partition("=")[0]
+    group = f'<ThreadGroup enabled="true"><stringProp name="n">${{__P({name},1)}}</stringProp></ThreadGroup><hashTree/>'
+    plan.write_text(f"<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}</hashTree></hashTree></jmeterTestPlan>")
+    runs.over, runs.p95_ms = name, lambda load: 9000.0 if 6.5 < load < 9 else 10.0
     words = ("--over", over, "--slo", "p95 < 1 s", "--drain-s", "0", "-t", str(plan), "-o", str(tmp_path / "find"))
     assert command.main(words) == 0
-    assert {each["threads"] for each in runs.given} == values
+    assert {each[name] for each in runs.given} == values
     text = record_of(tmp_path / "find")["text"]
-    assert any(f"threads={value}" in text for value in values)
+    assert any(f"{name}={value}" in text for value in values)
 
 
 def test_the_length_of_a_probe_can_be_the_load(tmp_path: Path, runs: SimulatedRuns) -> None:
