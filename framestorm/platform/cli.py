@@ -12,7 +12,15 @@ from framestorm.plain import note, say
 from framestorm.platform.kubernetes import kind, layout, needs, openfaas
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.openfaas import balancers, gateway, services, stack
-from framestorm.platform.openfaas.layout import CREDENTIALS, FAAS_CLI, GATEWAY_URL, LOGS, PROMETHEUS_URL, STACK
+from framestorm.platform.openfaas.layout import (
+    CREDENTIALS,
+    FAAS_CLI,
+    GATEWAY_URL,
+    LOGS,
+    NAMESPACE,
+    PROMETHEUS_URL,
+    STACK,
+)
 from framestorm.platform.swarm import platform as swarm
 
 BACKENDS = ("process", "docker")
@@ -51,6 +59,7 @@ def main(argv: Sequence[str]) -> int:
                 raise UsageError(f"there is no stack file {arguments.file}")
             words = [*more, *(["--filter", arguments.filter] if arguments.filter else [])]
             if arguments.on == "kind":
+                _refuse_other_choices(more)
                 openfaas.deploy(arguments.file, arguments.filter, words)
                 return 0
             with stack.locked():
@@ -122,6 +131,17 @@ def _parser() -> Parser:
         check.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
         check.add_argument("--kubeconfig", metavar="FILE", type=Path, help="default: KUBECONFIG, or ~/.kube/config")
     return parser
+
+
+def _refuse_other_choices(words: Sequence[str]) -> None:
+    """Refuse options of faas-cli that deploy other functions than those whose images are made, or elsewhere."""
+    if any(word.startswith("--regex") for word in words):
+        raise UsageError("target deploy --on kind does not know --regex: choose functions by --filter")
+    if any(word.startswith(("--namespace", "-n")) for word in words):
+        raise UsageError(
+            f"target deploy --on kind deploys to the namespace {NAMESPACE}: leave --namespace out, and choose functions "
+            "by --filter"
+        )
 
 
 def _balance(arguments: argparse.Namespace) -> None:

@@ -362,17 +362,26 @@ def _scale(function: str, replicas: int) -> None:
 def leads_here(url: str) -> bool:
     """Return whether an address on loopback leads to a function of the local OpenFaaS, by whichever route."""
     address = urllib.parse.urlsplit(url)
-    if services.read() is None or address.hostname is None:
-        return False
-    if address.hostname == LOOPBACK and address.port in (GATEWAY_PORT, PROVIDER_PORT):
-        return True
+    part = {GATEWAY_PORT: "gateway", PROVIDER_PORT: "provider"}.get(address.port or 0)
+    if address.hostname == LOOPBACK and part is not None:
+        return _runs(part)
     return past_gateway(url) is not None
+
+
+def _runs(part: str) -> bool:
+    """Return whether a part of the local OpenFaaS runs; one that a restart of the machine ended was started, too."""
+    started = services.read()
+    service = started.services.get(part) if started else None
+    return service is not None and service.process() is not None
 
 
 def past_gateway(url: str) -> str | None:
     """The function behind the address of a balancer or replica, which does not name it; None for other addresses."""
-    if (kind := _balancer_at(url)) is not None:
+    kind = _balancer_at(url)
+    if kind is not None and balancers.running()[kind].process() is not None:
         return balancers.balanced(kind).function
+    if not _runs("provider"):
+        return None
     address = urllib.parse.urlsplit(url).netloc
     try:
         return next((each["function"] for each in gateway.replicas() if each.get("address") == address), None)

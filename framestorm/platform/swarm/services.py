@@ -3,8 +3,10 @@
 The engine is the one that `docker` speaks to (DOCKER_HOST, or its current context): a manager of the swarm.
 """
 
+import ipaddress
 import json
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from urllib.parse import SplitResult
 
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError
-from framestorm.machine import wait_until
+from framestorm.machine import own_addresses, wait_until
 from framestorm.platform import images
 from framestorm.platform.base import Reading
 from framestorm.platform.deployment import Deployment
@@ -244,9 +246,19 @@ def leads_to(service: Object, address: SplitResult) -> bool:
     route = service["Spec"]["Labels"][ROUTE]
     if address.port != PORTS[route]:
         return False
-    if route in FRONTS:
-        return address.hostname == manager()
-    return address.hostname in {each["Status"]["Addr"] for each in _nodes()}
+    nodes = {manager()} if route in FRONTS else {each["Status"]["Addr"] for each in _nodes()}
+    places = _addresses(address.hostname or "")
+    # What nodes publish, they publish on all of their addresses.
+    is_here = any(ipaddress.ip_address(each).is_loopback for each in places) and not nodes.isdisjoint(own_addresses())
+    return is_here or not nodes.isdisjoint(places)
+
+
+def _addresses(host: str) -> set[str]:
+    """Return the addresses that a host's name leads to; none if there is no such host."""
+    try:
+        return {str(info[4][0]).partition("%")[0] for info in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return set()
 
 
 def remove(owner: str) -> list[str]:

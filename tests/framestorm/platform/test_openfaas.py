@@ -13,10 +13,13 @@ from ruamel.yaml import YAML
 
 from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
-from framestorm.platform import cli
+from framestorm.model import files
+from framestorm.platform import cli, registry
 from framestorm.platform.base import Site
-from framestorm.platform.openfaas import config, gateway, services, stack
+from framestorm.platform.openfaas import balancers, config, gateway, services, stack
+from framestorm.platform.openfaas.balancers import Balanced
 from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings, stack_functions
+from framestorm.platform.openfaas.services import StartedServices
 from lab import lifecycle
 
 
@@ -27,6 +30,8 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(config, "PASSWORD_FILE", tmp_path / "basic-auth-password")
     monkeypatch.setattr(services.read, "__defaults__", (tmp_path / "state.json",))
     monkeypatch.setattr(stack, "HOME", tmp_path)
+    monkeypatch.setattr(balancers, "STATE", tmp_path / "balancers.json")
+    monkeypatch.setattr(balancers, "FOLDER", tmp_path / "balancers")
     return tmp_path
 
 
@@ -41,6 +46,13 @@ def test_verbs_before_the_start_say_how_to_start(words: list[str]) -> None:
 def test_an_image_alone_does_not_deploy_the_whole_stack() -> None:
     with pytest.raises(UsageError, match="not --image"):
         cli.main(["deploy", "--image=you/ocr:1", "--name", "ocr"])
+
+
+@pytest.mark.parametrize("words", [["--regex", "noop.*"], ["--regex=noop"], ["-n", "shop"], ["--namespace=shop"]])
+def test_functions_of_the_cluster_are_chosen_by_a_filter(words: list[str]) -> None:
+    """Images are made for these, and they are waited for."""
+    with pytest.raises(UsageError, match="choose functions by --filter"):
+        cli.main(["deploy", "--on", "kind", *words])
 
 
 def test_deploy_names_functions_that_are_not_ready(
@@ -103,6 +115,37 @@ def test_a_set_clock_ends_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil.Process, "create_time", lambda process: 5.0)
     assert own.process() is not None
     assert services.Service(own.pid, own.started_s - 0.01).process() is None
+
+
+def has_started(path: Path, **is_running: bool) -> None:
+    """Leave the state of services that run, or that a restart of the machine ended."""
+    own = services.of(os.getpid())
+    ended = services.Service(own.pid, own.started_s - 0.01)
+    started = {name: own if runs else ended for name, runs in is_running.items()}
+    files.write(path, StartedServices("process", started))
+
+
+@pytest.mark.parametrize("port", [8080, 8083, 8092])
+def test_after_a_restart_of_the_machine_its_addresses_are_those_of_others(port: int, empty: Path) -> None:
+    has_started(empty / "state.json", gateway=False, provider=False)
+    has_started(empty / "balancers.json", nginx=False)
+    assert registry.at(f"http://127.0.0.1:{port}/", Site()).kind == "url"
+
+
+def test_a_part_that_ends_during_a_run_is_told(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    has_started(empty / "state.json", gateway=True, provider=True)
+    has_started(empty / "balancers.json", nginx=True)
+    balanced = Balanced("noop", "round-robin", ("127.0.0.1:9000",))
+    (empty / "balancers" / "nginx").mkdir(parents=True)
+    files.write(empty / "balancers" / "nginx" / "workers.json", balanced)
+    monkeypatch.setattr(gateway, "replicas", list)
+    by_gateway, by_balancer = (registry.at(f"http://127.0.0.1:{port}/", Site()) for port in (8080, 8092))
+    assert (by_gateway.kind, by_balancer.kind) == ("openfaas", "openfaas")
+    assert (by_gateway.trouble(), by_balancer.trouble()) == (None, None)
+    has_started(empty / "state.json", gateway=False, provider=True)
+    has_started(empty / "balancers.json", nginx=False)
+    assert "gateway of the local OpenFaaS ended during the run" in (by_gateway.trouble() or "")
+    assert "the balancer nginx ended during the run" in (by_balancer.trouble() or "")
 
 
 def test_functions_elsewhere_are_taken_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

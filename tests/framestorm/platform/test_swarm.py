@@ -1,6 +1,7 @@
 """Functions on Docker Swarm: what is asked of it, and what its tasks tell. `python -m tests.swarm` has the real one."""
 
 import json
+import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -128,6 +129,35 @@ def test_an_address_of_the_mesh_is_known(url: str, kind: str, engine: Callable[[
     if kind == "swarm":
         texts = platform.settings_as_text()
         assert (texts["cpu_limit"], texts["memory_limit"], texts["max_scale"]) == ("0.25", "134217728", "3")
+
+
+@pytest.mark.parametrize(
+    ("host", "kind"),
+    [("swarm3.example", "swarm"), ("other.example", "url"), ("absent.example", "url"), ("127.0.0.1", "url")],
+)
+def test_a_node_is_known_by_its_name(
+    host: str, kind: str, engine: Callable[[list[dict[str, Any]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine([])
+    known = {"swarm3.example": "198.18.0.223", "other.example": "198.18.0.9", "127.0.0.1": "127.0.0.1"}
+
+    def resolved(name: str, *_: object) -> list[Any]:
+        if name not in known:
+            raise socket.gaierror
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (known[name], 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(services, "own_addresses", lambda: {"127.0.0.1", "198.18.0.9"})
+    assert registry.at(f"http://{host}:8094/", Site()).kind == kind
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_node_that_is_this_machine_is_known_by_its_loopback(
+    host: str, engine: Callable[[list[dict[str, Any]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine([])
+    monkeypatch.setattr(services, "own_addresses", lambda: {"127.0.0.1", "198.18.0.222"})
+    assert registry.at(f"http://{host}:8094/", Site()).kind == "swarm"
 
 
 def test_an_engine_without_a_swarm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
