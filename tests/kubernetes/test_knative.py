@@ -157,6 +157,7 @@ def test_a_service_is_found_by_its_address_and_bounded(theirs: Cluster) -> None:
     assert (platform.kind, platform.url) == ("knative", f"http://127.0.0.1:{NODE_PORT}/x?y=1")
     assert platform.headers() == {"Host": HOST}
     assert platform.settings_as_text()["max_scale"] == "5"
+    assert registry.at(f"grpc://{HOST}/", SITE).url == f"grpc://127.0.0.1:{NODE_PORT}/"
     by_header = registry.at("http://127.0.0.1:9/x", SITE, HOST)
     assert (by_header.kind, by_header.url) == ("knative", "http://127.0.0.1:9/x")
     with_ingress = registry.at(f"http://{HOST}/x", Site(context=CONTEXT, ingress="http://127.0.0.1:8/"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from framestorm.errors import FramestormError
+from framestorm.machine import wait_until
 from framestorm.platform import registry
 from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import watch
@@ -17,6 +18,7 @@ from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from tests.kubernetes import knative_controllers, objects, test_plain
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
+from tests.kubernetes.test_needs import crd
 
 SITE = Site(context=CONTEXT)
 NODE_PORT = 31080
@@ -136,3 +138,25 @@ def test_one_that_is_there_is_found_by_its_address(cluster: Cluster, tmp_path: P
     assert found.headers() == {"Host": HOST}
     assert found.settings_as_text()["max_scale"] == "5"
     platform.close()
+
+
+def test_a_raw_one_is_found_where_there_is_no_knative(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    cluster, url = Cluster(CONTEXT), "http://echo.theirs.example.test"
+    cluster.apply([crd(KIND, "InferenceService", "v1beta1"), objects.namespace("theirs")])
+    try:
+        assert wait_until(lambda: cluster.serves(KIND), 60)
+        service = {
+            "apiVersion": "serving.kserve.io/v1beta1",
+            "kind": "InferenceService",
+            "metadata": {"name": "echo", "namespace": "theirs"},
+            "status": {"url": url, "conditions": [objects.condition("Ready")]},
+        }
+        labels = {"app": "isvc.echo-predictor"}
+        cluster.apply([service, objects.deployment("theirs", "echo-predictor", labels)], is_validated=False)
+        found = registry.at(f"{url}/v1/models/echo:predict", Site(context=CONTEXT, ingress="http://127.0.0.1:8/"))
+        assert (found.kind, found.url) == ("kserve", "http://127.0.0.1:8/v1/models/echo:predict")
+        assert found.headers() == {"Host": "echo.theirs.example.test"}
+    finally:
+        cluster.delete("deployment", "echo-predictor", "theirs")
+        cluster.delete("customresourcedefinition", KIND, waits=True)

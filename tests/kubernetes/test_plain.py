@@ -1,7 +1,7 @@
 """Functions as Deployments of Kubernetes, against the real schemas: what is created, waited for, found and removed."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -172,17 +172,24 @@ def test_a_point_on_another_platform_finds_the_cluster_empty(cluster: Cluster, t
     platforms.close()
 
 
-def theirs(cluster: Cluster, kind: str = "NodePort", name: str = "shop", deployment: str = "shop-v2") -> int:
-    """A Deployment of somebody else behind a Service of another name; returns the port of the nodes."""
+def theirs(
+    cluster: Cluster,
+    kind: str = "NodePort",
+    name: str = "shop",
+    deployment: str = "shop-v2",
+    ports: Sequence[int] = (8080,),
+) -> int:
+    """A Deployment of somebody else behind a Service of another name; returns the port of the nodes for its last."""
     labels = {"app": deployment, "tier": "web"}
+    published = [{"name": f"p{port}", "port": port} for port in ports]
     service = {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": name, "namespace": "theirs"},
-        "spec": {"type": kind, "selector": {"app": deployment}, "ports": [{"port": 8080}]},
+        "spec": {"type": kind, "selector": {"app": deployment}, "ports": published},
     }
     cluster.apply([objects.namespace("theirs"), objects.deployment("theirs", deployment, labels, replicas=3), service])
-    (port,) = cluster.get("service", name, "theirs")["spec"]["ports"]
+    (*_, port) = cluster.get("service", name, "theirs")["spec"]["ports"]
     return int(port.get("nodePort", 0))
 
 
@@ -205,6 +212,22 @@ def test_a_deployment_is_found_by_its_service(cluster: Cluster, host: str) -> No
     assert from_pods.url == f"http://{host}:8080/x", "pods reach it by this name"
 
 
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_the_port_of_an_address_in_the_cluster_counts(cluster: Cluster, scheme: str) -> None:
+    port = theirs(cluster, ports=(80, 9090))
+    platform, _ = found(f"{scheme}://shop.theirs.svc:9090/x")
+    assert platform.url == f"{scheme}://127.0.0.1:{port}/x"
+    with pytest.raises(FramestormError, match="service shop in namespace theirs has no port 8080; its ports: 80 and 9"):
+        found(f"{scheme}://shop.theirs.svc:8080/x")
+
+
+def test_the_usual_port_of_grpc_with_tls_is_known(cluster: Cluster) -> None:
+    theirs(cluster, "LoadBalancer", ports=(443,))
+    status = {"loadBalancer": {"ingress": [{"ip": "198.18.201.9"}]}}
+    objects.set_status(cluster, "service", "shop", "theirs", status)
+    assert found("grpcs://198.18.201.9/")[0].kind == "kubernetes"
+
+
 def test_a_service_that_is_not_published_is_said(cluster: Cluster) -> None:
     theirs(cluster, "ClusterIP")
     with pytest.raises(FramestormError, match=r"service shop in namespace theirs .* is not published"):
@@ -213,8 +236,9 @@ def test_a_service_that_is_not_published_is_said(cluster: Cluster) -> None:
         found("http://other.theirs/")
 
 
-def test_a_function_of_openfaas_is_found_behind_its_gateway(cluster: Cluster) -> None:
-    port = theirs(cluster, name="gateway", deployment="gateway")
+@pytest.mark.parametrize("service", ["gateway", "gateway-external"])
+def test_a_function_of_openfaas_is_found_behind_its_gateway(cluster: Cluster, service: str) -> None:
+    port = theirs(cluster, name=service, deployment="gateway")
     cluster.apply(
         [objects.namespace("openfaas-fn"), objects.deployment("openfaas-fn", "ocr", {"faas_function": "ocr"})]
     )

@@ -4,18 +4,29 @@ import socket
 import urllib.parse
 
 from framestorm.errors import FramestormError
+from framestorm.model.units import listed
 from framestorm.platform.kubernetes import pod
 from framestorm.platform.kubernetes.cluster import Cluster, Object
 
+# By the scheme of a URL: the port where it names none, and what Services call such ports.
+_PORTS = {
+    "http": (80, ("http", "http2")),
+    "grpc": (80, ("grpc", "h2c", "http2", "http")),
+    "https": (443, ("https",)),
+    "grpcs": (443, ("https", "grpcs")),
+}
 
-def of_service(cluster: Cluster, name: str, namespace: str, scheme: str = "http") -> str:
+
+def of_service(cluster: Cluster, name: str, namespace: str, scheme: str = "http", number: int | None = None) -> str:
     """Return the URL of a Service as it is seen from outside of the cluster.
 
+    number: which of its ports; without it, the one for the scheme.
+
     Raises:
-        FramestormError: it is not published, or there is no such Service.
+        FramestormError: it is not published, or there is no such Service or port.
     """
     service = cluster.get("service", name, namespace)
-    port = _port(service, scheme)
+    port = _port(service, scheme, number)
     for each in service.get("status", {}).get("loadBalancer", {}).get("ingress") or ():
         return f"{scheme}://{_in_url(each.get('ip') or each['hostname'])}:{port['port']}"
     for address in service["spec"].get("externalIPs") or ():
@@ -33,7 +44,7 @@ def is_of(service: Object, parts: urllib.parse.SplitResult) -> bool:
 
     A port of the nodes has only one Service, whatever leads to them.
     """
-    number = parts.port or {"https": 443}.get(parts.scheme, 80)
+    number = parts.port or _PORTS[parts.scheme][0]
     for port in service["spec"].get("ports") or ():
         published = service.get("status", {}).get("loadBalancer", {}).get("ingress") or ()
         places = {place for each in published for place in (each.get("ip"), each.get("hostname")) if place}
@@ -63,12 +74,25 @@ def host_of(url: str) -> str:
     return urllib.parse.urlsplit(url).hostname or ""
 
 
-def _port(service: Object, scheme: str) -> Object:
-    """Return the port for a scheme, by its number or name; else the first."""
-    ports: list[Object] = service["spec"]["ports"]
-    wanted = {"http": (80, ("http", "http2")), "https": (443, ("https",))}[scheme]
-    fitting = [each for each in ports if each["port"] == wanted[0] or each.get("name") in wanted[1]]
-    return (fitting or ports)[0]
+def _port(service: Object, scheme: str, number: int | None) -> Object:
+    """Return the port of a number; without one that for a scheme, by its usual number or name, or else the first.
+
+    Raises:
+        FramestormError: there is none.
+    """
+    ports: list[Object] = service["spec"].get("ports") or []
+    usual, names = _PORTS[scheme]
+    if number is None:
+        fitting = [each for each in ports if each["port"] == usual or each.get("name") in names] or ports
+    else:
+        fitting = [each for each in ports if each["port"] == number]
+    if not fitting:
+        there = listed([str(each["port"]) for each in ports] or ["none"])
+        raise FramestormError(
+            f"service {pod.name_of(service)} in namespace {service['metadata']['namespace']} has no port "
+            f"{number or usual}; its ports: {there}"
+        )
+    return fitting[0]
 
 
 def _node_address(cluster: Cluster) -> str:

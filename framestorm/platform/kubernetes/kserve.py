@@ -171,14 +171,19 @@ class KServe(ClusterPlatform[KServeSettings]):
                     f"inferenceservice {name} in namespace {namespace} is not ready: {trouble.get('reason', '')}: "
                     f"{trouble.get('message', '')}; see kubectl describe inferenceservice"
                 )
-            is_raw = self.cluster.find(knative.SERVICES, f"{name}-predictor", namespace) is None
+            predictor = f"{name}-predictor"
+            is_raw = (
+                not self.cluster.serves(knative.SERVICES)
+                or self.cluster.find(knative.SERVICES, predictor, namespace) is None
+            )
             workload = _workload(name, name, namespace, is_raw=is_raw)
             if host or self.site.by_pods:
                 return Found(workload, url)
             if is_raw:
-                base = self.site.ingress or address.of_service(self.cluster, f"{name}-predictor", namespace)
+                scheme = url.partition(":")[0]
+                base = self.site.ingress or address.of_service(self.cluster, predictor, namespace, scheme)
                 return Found(workload, address.at(url, base), named if self.site.ingress else "")
-            return knative.by_ingress(self.cluster, self.site, workload, f"{name}-predictor", url)
+            return knative.by_ingress(self.cluster, self.site, workload, predictor, url)
         return None
 
     def _deployment(self, workload: Workload) -> Deployment:

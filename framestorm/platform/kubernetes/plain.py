@@ -21,8 +21,9 @@ from framestorm.platform.kubernetes.observation import Observation, Workload
 NAME = "app.kubernetes.io/name"
 # A Service's name within the cluster, as its pods may write it.
 _IN_CLUSTER = re.compile(r"(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)(\.svc(\.cluster\.local)?)?\.?")
-# OpenFaaS on a cluster: all functions are behind one Service, and each is a Deployment in a namespace of its own.
-_GATEWAY, _FUNCTIONS = "gateway", "openfaas-fn"
+# OpenFaaS on a cluster: all functions are behind its gateway, which its Helm chart publishes by a second Service, and
+# each is a Deployment in a namespace of its own.
+_GATEWAYS, _FUNCTIONS = ("gateway", "gateway-external"), "openfaas-fn"
 _OF_GATEWAY = re.compile(r"/(?:async-)?function/(?P<name>[a-z0-9-]+)(?:\.(?P<namespace>[a-z0-9-]+))?(?:/|$)")
 
 
@@ -144,14 +145,14 @@ class Plain(ClusterPlatform[PlainSettings]):
             workload = self._behind(service, parts.path)
             if workload is None or not is_named or self.site.by_pods or address.leads_somewhere(parts.hostname or ""):
                 return Found(workload, url) if workload else None
-            base = self.site.ingress or address.of_service(self.cluster, name, namespace, parts.scheme)
+            base = self.site.ingress or address.of_service(self.cluster, name, namespace, parts.scheme, parts.port)
             return Found(workload, address.at(url, base))
         return None
 
     def _behind(self, service: Object, path: str) -> Workload | None:
         """Return the Deployment that a Service leads to, for this path; None if there is none."""
         namespace = service["metadata"]["namespace"]
-        of_gateway = _OF_GATEWAY.match(path) if pod.name_of(service) == _GATEWAY else None
+        of_gateway = _OF_GATEWAY.match(path) if pod.name_of(service) in _GATEWAYS else None
         if of_gateway:
             namespace = of_gateway["namespace"] or _FUNCTIONS
         for deployment in self.cluster.get("deployments", namespace=namespace)["items"]:
