@@ -139,7 +139,7 @@ def _refuse_other_choices(words: Sequence[str]) -> None:
         raise UsageError("target deploy --on kind does not know --regex: choose functions by --filter")
     if any(word.startswith(("--namespace", "-n")) for word in words):
         raise UsageError(
-            f"target deploy --on kind deploys to the namespace {NAMESPACE}: leave --namespace out, and choose functions "
+            f"target deploy --on kind deploys to namespace {NAMESPACE}: leave --namespace out, and choose functions "
             "by --filter"
         )
 

@@ -10,9 +10,8 @@ import pytest
 
 from framestorm.machine import LOOPBACK, wait_until
 from framestorm.platform.kubernetes import function, manifests
-from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster, ClusterError
 from framestorm.platform.kubernetes.layout import KUBE
-from framestorm.platform.kubernetes.needs import NAMESPACE
 
 READY_WITHIN_S = 60
 CONTEXT = "alone"
@@ -149,6 +148,7 @@ def remove_namespace(cluster: Cluster, name: str) -> None:
         return
     kinds = "pods,deployments,services,horizontalpodautoscalers,configmaps,inferenceservices,revisions,podautoscalers"
     kinds += ",services.serving.knative.dev,serverlessservices,ingresses.networking.internal.knative.dev"
+    kinds += ",roles,rolebindings"
     cluster.call("delete", kinds, "--all", "--namespace", name, "--force", "--grace-period=0")
     cluster.delete("namespace", name)
     finalized = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}

@@ -15,6 +15,22 @@ def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
+def rights(namespace: str, user: str = "guest") -> list[dict[str, Any]]:
+    """All rights of a user in one namespace."""
+    rbac, metadata = "rbac.authorization.k8s.io", {"name": user, "namespace": namespace}
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    return [
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": [everything]},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": user},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
+        },
+    ]
+
+
 def pod(namespace: str, name: str, labels: Mapping[str, str], node: str = "") -> dict[str, Any]:
     spec: dict[str, Any] = {"containers": [{"name": "user-container", "image": "example.com/x:1"}]}
     if node:

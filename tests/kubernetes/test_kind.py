@@ -16,8 +16,7 @@ from framestorm.machine import answers, wait_until
 from framestorm.platform import registry
 from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import engine, layout, manifests, needs, openfaas, store
-from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster, ClusterError
 from framestorm.platform.openfaas import docker
 from framestorm.platform.openfaas.layout import BIN, FAAS_CLI
 from framestorm.platform.registry import Platforms

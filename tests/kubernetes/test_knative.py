@@ -11,9 +11,8 @@ from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.platform import registry
 from framestorm.platform.base import Site
-from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError
+from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError
 from framestorm.platform.kubernetes.knative import Knative, KnativeSettings
-from framestorm.platform.kubernetes.needs import NAMESPACE
 from tests.kubernetes import objects
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
 from tests.kubernetes.knative_controllers import controllers, ingress, reconcile
@@ -97,13 +96,24 @@ def test_what_passes_by_itself_is_waited_for_a_while(
         Knative(SITE, tmp_path).prepare(settings())
 
 
+def test_a_function_that_does_not_scale_to_zero_is_waited_for_as_long_as_its_window(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 2.0)
+    with (
+        controllers(cluster, NAMESPACE),
+        pytest.raises(FramestormError, match="echo was not ready in 8 s: it has not scaled to zero; see kubectl"),
+    ):
+        Knative(SITE, tmp_path).prepare(settings(from_zero=True, window_s=6))
+
+
 def test_two_studies_do_not_share_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     first, second = (Knative(SITE, tmp_path / name) for name in ("first", "second"))
     with controllers(cluster, NAMESPACE):
         first.prepare(settings())
         with pytest.raises(FramestormError, match=r"/first uses namespace framestorm .*kubectl .*delete namespace"):
             second.prepare(settings())
-        # A study that was killed goes on with what it has.
+        # A study that was killed goes on.
         Knative(SITE, tmp_path / "first").prepare(settings())
 
 

@@ -12,9 +12,8 @@ from framestorm.machine import wait_until
 from framestorm.platform import registry
 from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import watch
-from framestorm.platform.kubernetes.cluster import Cluster
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster
 from framestorm.platform.kubernetes.kserve import KIND, KServe, KServeSettings
-from framestorm.platform.kubernetes.needs import NAMESPACE
 from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from tests.kubernetes import knative_controllers, objects, test_plain
 from tests.kubernetes.conftest import CONTEXT, remove_namespace

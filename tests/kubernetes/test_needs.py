@@ -12,8 +12,8 @@ from framestorm.errors import UsageError
 from framestorm.machine import wait_until
 from framestorm.platform.base import Check
 from framestorm.platform.kubernetes import needs
-from framestorm.platform.kubernetes.cluster import MANAGED, Cluster
-from tests.kubernetes import webhook
+from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ForbiddenError
+from tests.kubernetes import objects, webhook
 
 
 def checks(cluster: Cluster, platform: str) -> dict[str, Check]:
@@ -99,34 +99,35 @@ def kinds_of_knative(cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("kinds_of_knative")
 def test_rights_in_a_namespace_of_others_are_enough(kubeconfig: Path, cluster: Cluster) -> None:
-    metadata = {"name": "guest", "namespace": needs.NAMESPACE}
-    rbac, api_group = "rbac.authorization.k8s.io", "apiGroup"
-    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
-    cluster.apply(
-        [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": needs.NAMESPACE}},
-            {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": [everything]},
-            {
-                "apiVersion": f"{rbac}/v1",
-                "kind": "RoleBinding",
-                "metadata": metadata,
-                "roleRef": {api_group: rbac, "kind": "Role", "name": "guest"},
-                "subjects": [{api_group: rbac, "kind": "User", "name": "guest"}],
-            },
-        ]
-    )
+    cluster.apply([objects.namespace(NAMESPACE), *objects.rights(NAMESPACE)])
     try:
         found = checks(Cluster("guest", kubeconfig), "knative")
         assert all(check.is_there for check in found.values()), found
         assert "whether it is ready is not shown" in found["Knative Serving"].words
         # One that the kit has made, it removes.
-        cluster.call("label", "namespace", needs.NAMESPACE, *(f"{key}={value}" for key, value in MANAGED.items()))
+        cluster.call("label", "namespace", NAMESPACE, *(f"{key}={value}" for key, value in MANAGED.items()))
         words = checks(Cluster("guest", kubeconfig), "knative")["rights"].words
         assert "may not create namespaces in namespace" in words and "kubectl create namespace framestorm" in words
     finally:
-        cluster.delete("role", "guest", needs.NAMESPACE)
+        cluster.delete("role", "guest", NAMESPACE)
         # Nothing here ends a namespace that is being deleted.
-        cluster.call("label", "namespace", needs.NAMESPACE, *(f"{key}-" for key in MANAGED))
+        cluster.call("label", "namespace", NAMESPACE, *(f"{key}-" for key in MANAGED))
+
+
+def test_objects_of_namespaces_that_a_user_may_see_are_visible(kubeconfig: Path, cluster: Cluster) -> None:
+    guest = Cluster("guest", kubeconfig)
+    assert guest.visible("deployments") == []
+    cluster.apply([objects.namespace(NAMESPACE), *objects.rights(NAMESPACE), deployment(NAMESPACE, "mine")])
+    cluster.apply([objects.namespace("other"), deployment("other", "hidden")])
+    try:
+        assert wait_until(lambda: guest.may("list", "deployments.apps", NAMESPACE), 30)
+        assert [each["metadata"]["name"] for each in guest.visible("deployments")] == ["mine"]
+        # Of some of them nothing follows for the whole cluster.
+        with pytest.raises(ForbiddenError):
+            guest.every("deployments")
+    finally:
+        cluster.delete("role", "guest", NAMESPACE)
+        cluster.delete("deployment", "mine", NAMESPACE)
 
 
 @pytest.mark.usefixtures("kinds_of_knative")

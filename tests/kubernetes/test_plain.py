@@ -16,8 +16,7 @@ from framestorm.model import plan as plans
 from framestorm.platform import registry
 from framestorm.platform.base import Platform, Site
 from framestorm.platform.kubernetes import watch
-from framestorm.platform.kubernetes.cluster import Cluster, ClusterError
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError
 from framestorm.platform.kubernetes.plain import NAME, Plain, PlainSettings
 from framestorm.platform.kubernetes.watch import ObjectChange, Watch
 from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings
@@ -96,6 +95,28 @@ def test_an_autoscaler_comes_and_goes_with_the_settings(cluster: Cluster, tmp_pa
         platform.prepare(settings())
     assert cluster.find("hpa", "echo", NAMESPACE) is None
     assert platform.settings_as_text()["max_scale"] == "1"
+
+
+def test_a_study_that_was_killed_goes_on_without_what_it_had_made(cluster: Cluster, tmp_path: Path) -> None:
+    with controllers(cluster):
+        Plain(SITE, tmp_path).prepare(settings(autoscaler="hpa"))
+        # Of a point on another platform.
+        container = {"image": "example.com/echo:1"}
+        left = {
+            "apiVersion": "serving.knative.dev/v1",
+            "kind": "Service",
+            "metadata": {"name": "other", "namespace": NAMESPACE, "labels": MANAGED},
+            "spec": {"template": {"spec": {"containers": [container]}}},
+        }
+        cluster.apply([left, objects.deployment(NAMESPACE, "theirs", {"app": "theirs"}, replicas=0)])
+        platform = Plain(SITE, tmp_path)
+        platform.prepare(settings())
+    assert cluster.find("hpa", "echo", NAMESPACE) is None
+    assert cluster.find("services.serving.knative.dev", "other", NAMESPACE) is None
+    assert cluster.find("deployment", "theirs", NAMESPACE), "the kit did not make it"
+    with pytest.raises(FramestormError, match="uses namespace framestorm"):
+        Plain(SITE, tmp_path / "another").prepare(settings())
+    platform.close()
 
 
 def test_the_one_replica_is_called_by_its_own_address(cluster: Cluster, tmp_path: Path) -> None:
@@ -226,6 +247,28 @@ def test_the_usual_port_of_grpc_with_tls_is_known(cluster: Cluster) -> None:
     status = {"loadBalancer": {"ingress": [{"ip": "198.18.201.9"}]}}
     objects.set_status(cluster, "service", "shop", "theirs", status)
     assert found("grpcs://198.18.201.9/")[0].kind == "kubernetes"
+
+
+def test_rights_in_the_namespace_of_a_function_are_enough(
+    cluster: Cluster, serving_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The context names it, nodes are not shown, and neither are the namespaces of others."""
+    port = theirs(cluster)
+    replica = objects.pod("theirs", "shop-0", {"app": "shop-v2", "tier": "web"}, "here")
+    cluster.apply([*objects.rights("theirs"), replica])
+    status = {**objects.running(), "hostIP": "198.18.201.7", "hostIPs": [{"ip": "198.18.201.7"}]}
+    objects.set_status(cluster, "pod", "shop-0", "theirs", status)
+    config = json.loads(serving_config.read_text())
+    for each in config["contexts"]:
+        each["context"]["namespace"] = "theirs"
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    assert wait_until(lambda: Cluster("guest").may("list", "services", "theirs"), 30)
+    platform, texts = found("http://shop.theirs:8080/x", Site(context="guest"))
+    assert (platform.kind, platform.url) == ("kubernetes", f"http://198.18.201.7:{port}/x")
+    assert (texts["function"], texts["namespace"]) == ("shop-v2", "theirs")
+    with platform.watching():
+        assert platform.metrics(0, 1e15)
 
 
 def test_a_service_that_is_not_published_is_said(cluster: Cluster) -> None:

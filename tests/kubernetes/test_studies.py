@@ -5,8 +5,7 @@ import pytest
 from framestorm import paths
 from framestorm.platform import registry
 from framestorm.platform.base import Site
-from framestorm.platform.kubernetes.cluster import Cluster
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster
 from tests.kubernetes import objects
 from tests.kubernetes.conftest import CONTEXT
 from tests.runs import RunSh

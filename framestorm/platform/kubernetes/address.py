@@ -6,7 +6,7 @@ import urllib.parse
 from framestorm.errors import FramestormError
 from framestorm.model.units import listed
 from framestorm.platform.kubernetes import pod
-from framestorm.platform.kubernetes.cluster import Cluster, Object
+from framestorm.platform.kubernetes.cluster import Cluster, ForbiddenError, Object
 
 # By the scheme of a URL: the port where it names none, and what Services call such ports.
 _PORTS = {
@@ -32,7 +32,7 @@ def of_service(cluster: Cluster, name: str, namespace: str, scheme: str = "http"
     for address in service["spec"].get("externalIPs") or ():
         return f"{scheme}://{_in_url(address)}:{port['port']}"
     if node_port := port.get("nodePort"):
-        return f"{scheme}://{_in_url(_node_address(cluster))}:{node_port}"
+        return f"{scheme}://{_in_url(_node_address(cluster, namespace))}:{node_port}"
     raise FramestormError(
         f"service {name} in namespace {namespace} of {cluster.context} is not published: it has no load balancer and "
         "no node port; forward a port to it, and give the address by --ingress URL"
@@ -95,9 +95,18 @@ def _port(service: Object, scheme: str, number: int | None) -> Object:
     return fitting[0]
 
 
-def _node_address(cluster: Cluster) -> str:
-    """Return an address of a node, an external one if there is one, of those that are ready first."""
-    nodes = sorted(cluster.get("nodes")["items"], key=pod.is_ready, reverse=True)
+def _node_address(cluster: Cluster, namespace: str) -> str:
+    """Return an address of a node, an external one if there is one, of those that are ready first.
+
+    If nodes are not shown, it is that of a pod in the namespace.
+    """
+    try:
+        nodes = sorted(cluster.get("nodes")["items"], key=pod.is_ready, reverse=True)
+    except ForbiddenError as error:
+        for each in cluster.get("pods", namespace=namespace)["items"]:
+            if not pod.is_over(each) and (host := each.get("status", {}).get("hostIP")):
+                return str(host)
+        raise FramestormError(f"{error}; give the address of the function by --ingress URL") from None
     addresses = [each for node in nodes for each in node["status"].get("addresses") or ()]
     for kind in ("ExternalIP", "InternalIP"):
         for each in addresses:

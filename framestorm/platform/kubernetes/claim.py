@@ -5,15 +5,15 @@ from pathlib import Path
 
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
-from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError
-from framestorm.platform.kubernetes.needs import NAMESPACE
+from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError
+from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, KSERVE
 
 NAME = "framestorm-study"
 # Replicas of Knative let requests end for three quarters of a minute.
 REMOVED_WITHIN_S = 180.0
 POLL_S = 1.0
-# What the kit may have made in a namespace that it did not make.
-KINDS = "deployments,services,horizontalpodautoscalers,configmaps"
+# What functions are made of: first that of which other controllers would make the rest again.
+KINDS = (KSERVE.kinds[0], KNATIVE_SERVING.kinds[0], "deployments", "services", "horizontalpodautoscalers")
 
 
 class ClusterClaim:
@@ -37,8 +37,8 @@ class ClusterClaim:
             f"kubectl --context {self._cluster.context} delete namespace {NAMESPACE}"
         )
 
-    def take(self) -> None:
-        """Make the namespace if it is not there, and the claim.
+    def take(self) -> bool:
+        """Make the namespace and the claim if they are not there; returns whether the claim was.
 
         Raises:
             FramestormError: another study has it, or the cluster refuses it.
@@ -67,15 +67,30 @@ class ClusterClaim:
                 raise
             if (why := self.refusal()) is not None:
                 raise FramestormError(why) from None
+            return True
+        return False
 
-    def release(self, also: str = "") -> None:
-        """Remove all that was made, `also` objects of these kinds; a namespace that others made stays."""
+    def clear(self) -> None:
+        """Remove what the study made its functions of, and wait until it is gone."""
+        self._remove(waits=True)
+
+    def release(self) -> None:
+        """Remove all that was made; a namespace that others made stays."""
         namespace = self._cluster.find("namespace", NAMESPACE)
         if namespace is None:
             return
         if MANAGED.items() <= namespace["metadata"].get("labels", {}).items():
             self._cluster.delete("namespace", NAMESPACE)
             return
-        kinds = ",".join(filter(None, (also, KINDS)))
+        self._remove("configmaps", waits=False)
+
+    def _remove(self, *also: str, waits: bool) -> None:
+        """Remove objects of the study, `also` of these kinds."""
+        there = [kind for kind in KINDS if "." not in kind or self._makes(kind)]
         selector = ",".join(f"{name}={value}" for name, value in MANAGED.items())
-        self._cluster.call("delete", kinds, "--namespace", NAMESPACE, "--selector", selector, "--wait=false")
+        options = ("--namespace", NAMESPACE, "--selector", selector, f"--wait={str(waits).lower()}")
+        self._cluster.call("delete", ",".join((*there, *also)), *options)
+
+    def _makes(self, kind: str) -> bool:
+        """Return whether the study may have made objects of a kind that not every cluster has."""
+        return self._cluster.serves(kind) and self._cluster.may("delete", kind, NAMESPACE)

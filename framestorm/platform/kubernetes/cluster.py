@@ -21,6 +21,8 @@ from framestorm.platform.kubernetes.layout import KUBE
 Object = dict[str, Any]
 
 MANAGER = "framestorm"
+# Where the kit makes functions.
+NAMESPACE = "framestorm"
 # The label of all objects that the kit makes.
 MANAGED = {"app.kubernetes.io/managed-by": MANAGER}
 ANSWERS_WITHIN_S = 10
@@ -95,6 +97,22 @@ class Cluster:
             if "doesn't have a resource type" in str(error):
                 return []
             raise
+
+    def visible(self, kind: str) -> list[Object]:
+        """Return the objects of a kind that the user may see; none if the cluster has no such kind.
+
+        Without the right to those of all namespaces, these are the ones of the context's own namespace and the kit's.
+        """
+        try:
+            return self.every(kind)
+        except ForbiddenError:
+            return [item for namespace in ("", NAMESPACE) for item in self._visible_in(namespace, kind)]
+
+    def _visible_in(self, namespace: str, kind: str) -> list[Object]:
+        try:
+            return list(self.get(kind, namespace=namespace)["items"])
+        except ForbiddenError:
+            return []
 
     def serves(self, kind: str) -> bool:
         """Return whether the cluster has a kind, by its plural name and group, which all users may see."""

@@ -27,8 +27,8 @@ from framestorm.platform.deployment import Deployment, usual_max_scale
 from framestorm.platform.kubernetes import calibration, needs, pod
 from framestorm.platform.kubernetes.calibration import Found, Leg
 from framestorm.platform.kubernetes.claim import ClusterClaim
-from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
-from framestorm.platform.kubernetes.needs import NAMESPACE, Need
+from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError, Object
+from framestorm.platform.kubernetes.needs import Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import PASSING, Trouble
 from framestorm.platform.kubernetes.usage import Kubelets
@@ -71,6 +71,11 @@ class FunctionSettings(ContainerSettings):
     def needed(self) -> tuple[Need, ...]:
         """What the cluster has to have for them, beside Kubernetes itself."""
         return ()
+
+    @property
+    def zero_after_s(self) -> int | None:
+        """For how long it has no requests before it scales to zero; None if a run begins with replicas."""
+        return None
 
     def container(self, name: str) -> Object:
         """Return the container of a replica."""
@@ -116,8 +121,6 @@ class ClusterPlatform(Platform[S]):
     takes_context = True
     # How the number of replicas of a function is bounded there, in words.
     bound: ClassVar[str]
-    # What it makes beside objects of Kubernetes' own kinds.
-    made: ClassVar[str] = ""
     # The settings of a no-op that is calibrated, and the parts of its path, by their names.
     no_op: ClassVar[Mapping[str, object]] = {}
     parts: ClassVar[Mapping[str, Leg]] = {}
@@ -242,7 +245,9 @@ class ClusterPlatform(Platform[S]):
             raise FramestormError("a function is made for a study only, which removes it at the end")
         if self._claim is None:
             claim = ClusterClaim(self.cluster, self.folder)
-            claim.take()
+            if claim.take():
+                # A process that was killed may have left the autoscaler of its last point, for example.
+                claim.clear()
             self._claim = claim
         objects = tuple(self._objects(settings, self.max_scale(settings)))
         new = {_key(each) for each in objects}
@@ -283,16 +288,20 @@ class ClusterPlatform(Platform[S]):
         def is_decided_or_stuck() -> bool:
             return is_decided() or self._trouble(observation, settings) is not None
 
-        is_over = observation.wait(is_decided_or_stuck, READY_WITHIN_S)
+        within_s = READY_WITHIN_S + (settings.zero_after_s or 0)
+        is_over = observation.wait(is_decided_or_stuck, within_s)
         if is_over and not is_decided():
             observation.wait(is_decided, PASSES_WITHIN_S)
         if self._is_ready(observation, settings):
             return
         if (trouble := self._trouble(observation, settings)) is not None:
             raise FramestormError(f"{self.cluster.context}: {settings.function} does not become ready: {trouble}")
+        item = observation.item() or {}
+        is_left = settings.zero_after_s is not None and pod.is_ready(item)
         raise FramestormError(
-            f"{self.cluster.context}: {settings.function} was not ready in {READY_WITHIN_S:.0f} s: "
-            f"{needs.why(observation.item() or {})}; see kubectl get events --namespace {NAMESPACE}"
+            f"{self.cluster.context}: {settings.function} was not ready in {within_s:.0f} s: "
+            f"{'it has not scaled to zero' if is_left else needs.why(item)}; see kubectl get events --namespace "
+            f"{NAMESPACE}"
         )
 
     def _trouble(self, observation: Observation, settings: S) -> Trouble | None:
@@ -335,7 +344,7 @@ class ClusterPlatform(Platform[S]):
 
     def close(self) -> str | None:
         if self._claim is not None:
-            self._claim.release(self.made)
+            self._claim.release()
             self._claim = None
         return None
 

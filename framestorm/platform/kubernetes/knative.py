@@ -11,9 +11,9 @@ from framestorm.platform.base import Count, CountOrNone, SettingError, Site
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Leg
-from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
-from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, METRICS_SERVER, NAMESPACE, Need
+from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, METRICS_SERVER, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 
@@ -72,6 +72,10 @@ class KnativeSettings(FunctionSettings):
         is_by_cpu = self.autoscaler == "hpa" and self.max_scale != self.min_scale
         return (KNATIVE_SERVING, METRICS_SERVER) if is_by_cpu else (KNATIVE_SERVING,)
 
+    @property
+    def zero_after_s(self) -> int | None:
+        return self.window_s or 0 if self.from_zero else None
+
     def annotations(self, max_scale: int) -> dict[str, str]:
         """Return how it is scaled, as annotations of a revision."""
         is_by_cpu = self.autoscaler == "hpa"
@@ -92,7 +96,6 @@ class Knative(ClusterPlatform[KnativeSettings]):
 
     kind = "knative"
     settings = KnativeSettings
-    made = SERVICES
     # Without a burst capacity, the ingress leads to the replicas themselves, once there is one.
     no_op: ClassVar[Mapping[str, object]] = {"kind": "knative", "min_scale": 1, "max_scale": 1, "burst_capacity": 0}
     parts: ClassVar[Mapping[str, Leg]] = {
@@ -170,7 +173,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
 
     def _find(self, url: str, host: str) -> Found | None:
         named = host or address.host_of(url)
-        for service in self.cluster.every(SERVICES):
+        for service in self.cluster.visible(SERVICES):
             status = service.get("status", {})
             outside = {address.host_of(each["url"]) for each in (status, *_traffic(status)) if each.get("url")}
             inside = address.host_of((status.get("address") or {}).get("url", ""))
@@ -252,14 +255,14 @@ def ingress(cluster: Cluster, name: str, namespace: str, scheme: str) -> str:
     """
     try:
         item = cluster.get("ingresses.networking.internal.knative.dev", name, namespace)
+        for each in item.get("status", {}).get("publicLoadBalancer", {}).get("ingress") or ():
+            if place := each.get("ip") or each.get("domain"):
+                return f"{scheme}://{place}"
+            service, _, rest = each.get("domainInternal", "").partition(".")
+            if rest:
+                return address.of_service(cluster, service, rest.partition(".")[0], scheme)
     except ClusterError as error:
         raise FramestormError(f"{error}; give the address of the ingress by --ingress URL") from None
-    for each in item.get("status", {}).get("publicLoadBalancer", {}).get("ingress") or ():
-        if place := each.get("ip") or each.get("domain"):
-            return f"{scheme}://{place}"
-        service, _, rest = each.get("domainInternal", "").partition(".")
-        if rest:
-            return address.of_service(cluster, service, rest.partition(".")[0], scheme)
     raise FramestormError(
         f"the ingress of service {name} in namespace {namespace} has no address; give it by --ingress URL"
     )

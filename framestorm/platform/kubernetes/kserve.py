@@ -11,9 +11,9 @@ from framestorm.platform.base import Count, CountOrNone, SettingError
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, knative, plain, pod, watch
 from framestorm.platform.kubernetes.calibration import Found
-from framestorm.platform.kubernetes.cluster import Object
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Object
 from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
-from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, KSERVE, METRICS_SERVER, NAMESPACE, Need
+from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, KSERVE, METRICS_SERVER, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
 from framestorm.platform.quantities import Bytes
@@ -71,6 +71,10 @@ class KServeSettings(FunctionSettings):
         return (KSERVE, METRICS_SERVER) if self.max_scale != self.min_scale else (KSERVE,)
 
     @property
+    def zero_after_s(self) -> int | None:
+        return self.window_s or 0 if self.from_zero else None
+
+    @property
     def service(self) -> str:
         """The name of the InferenceService: KServe does not take away what it made in the other mode."""
         return f"{self.function}-raw" if self.mode == "raw" else self.function
@@ -86,7 +90,6 @@ class KServe(ClusterPlatform[KServeSettings]):
 
     kind = "kserve"
     settings = KServeSettings
-    made = KIND
     bound = "set spec.predictor.maxReplicas of the InferenceService"
 
     def _calibrated_by(self) -> type[ClusterPlatform[Any]]:
@@ -160,7 +163,7 @@ class KServe(ClusterPlatform[KServeSettings]):
 
     def _find(self, url: str, host: str) -> Found | None:
         named = host or address.host_of(url)
-        for service in self.cluster.every(KIND):
+        for service in self.cluster.visible(KIND):
             name, namespace, status = pod.name_of(service), service["metadata"]["namespace"], service.get("status", {})
             parts = [status, status.get("address") or {}, *(status.get("components") or {}).values()]
             if named not in {address.host_of(each["url"]) for each in parts if each.get("url")}:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from framestorm.model.units import listed, plural
 from framestorm.platform.base import Check
-from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, ForbiddenError, Object
+from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError, ForbiddenError, Object
 
-NAMESPACE = "framestorm"
 LEAST = (1, 28)
 # What the kit creates, changes and watches in its namespace, with the verbs.
 _WATCHED = ("list", "watch")

@@ -13,9 +13,9 @@ from framestorm.platform.base import Count, SettingError
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Leg
-from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
+from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import VERSION, ClusterPlatform, FunctionSettings
-from framestorm.platform.kubernetes.needs import METRICS_SERVER, NAMESPACE, Need
+from framestorm.platform.kubernetes.needs import METRICS_SERVER, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 
 NAME = "app.kubernetes.io/name"
@@ -137,7 +137,7 @@ class Plain(ClusterPlatform[PlainSettings]):
     def _find(self, url: str, host: str) -> Found | None:
         parts = urllib.parse.urlsplit(url)
         in_cluster = _IN_CLUSTER.fullmatch(address.host_of(url))
-        for service in self.cluster.every("services"):
+        for service in self.cluster.visible("services"):
             name, namespace = pod.name_of(service), service["metadata"]["namespace"]
             is_named = in_cluster is not None and (in_cluster["name"], in_cluster["namespace"]) == (name, namespace)
             if not is_named and not address.is_of(service, parts):
