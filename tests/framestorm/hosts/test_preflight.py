@@ -103,7 +103,9 @@ def test_two_hosts_of_one_name_could_not_be_told_apart() -> None:
 def test_a_slave_is_told_apart_from_a_master_on_another_host() -> None:
     master, slave = member("master1", hostname="debian"), member("slave1", hostname="debian")
     assert list(preflight.faults([slave, master], [slave], "").values()) == [[], []], "it is one host"
-    master.host = InventoryHost("master1", (), "192.0.2.2")
+    elsewhere = replace(DESCRIBED, address="192.0.2.2")
+    master = member("master1", hostname="debian", described=elsewhere)
+    master.host = InventoryHost("master1", (), elsewhere.address)
     (fault,), of_master = preflight.faults([slave, master], [slave], "").values()
     assert "master1 and slave1 have the same host name" in fault and of_master == []
 
