@@ -72,7 +72,7 @@ class InfluxDb(PushedSink):
         self._size = 0
 
     def headers(self) -> Mapping[str, str]:
-        token = os.environ.get(TOKEN)
+        token = os.environ.get(TOKEN, "").strip()
         return {"Content-Type": "text/plain; charset=utf-8"} | ({"Authorization": f"Token {token}"} if token else {})
 
     def _users(self, users: int, at_s: float) -> None:

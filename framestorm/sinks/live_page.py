@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, closing, nullcontext
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import socket
@@ -185,7 +186,10 @@ class _PageHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         page, parts = self.server.page, urlsplit(self.path)
-        if self.headers.get("Host") not in {f"{name}:{self.server.server_port}" for name in NAMES}:
+        port = self.server.server_port
+        # Browsers leave out the usual port.
+        endings = {f":{port}", ""} if port == HTTP_PORT else {f":{port}"}
+        if self.headers.get("Host") not in {name + ending for name in NAMES for ending in endings}:
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", b"not the name of this page\n")
             return
         viewer = parse_qs(parts.query).get("viewer", [""])[0]

@@ -9,7 +9,8 @@ from urllib.parse import unquote
 from framestorm import __version__
 from framestorm.model.run import Record
 from framestorm.model.sink import SinkAddress
-from framestorm.sinks.pushed import PushedSink
+from framestorm.model.units import plural
+from framestorm.sinks.pushed import PushedSink, in_brackets
 from framestorm.sinks.sink import Update
 from framestorm.sinks.totals import BOUNDS_S, Totals
 
@@ -43,6 +44,14 @@ class Otlp(PushedSink):
 
     def delivered(self) -> None:
         """Totals stay."""
+
+    def left_out(self, answer: bytes) -> str:
+        try:
+            partial = json.loads(answer)["partialSuccess"]
+            n = int(partial["rejectedDataPoints"])
+        except (ValueError, TypeError, LookupError):  # it took all, or speaks of it in another form
+            return ""
+        return f"it left out {plural(n, 'figure')}{in_brackets(str(partial.get('errorMessage', '')))}" if n > 0 else ""
 
     def headers(self) -> Mapping[str, str]:
         pairs = (each.partition("=") for each in os.environ.get(HEADERS, "").split(",") if "=" in each)

@@ -55,7 +55,7 @@ class Prometheus(PushedSink):
         self._previous_ms = self._now_ms
 
     def headers(self) -> Mapping[str, str]:
-        token = os.environ.get(TOKEN)
+        token = os.environ.get(TOKEN, "").strip()
         own = {
             "Content-Type": "application/x-protobuf",
             "Content-Encoding": "snappy",

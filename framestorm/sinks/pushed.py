@@ -81,6 +81,10 @@ class PushedSink(Sink):
     def delivered(self) -> None:
         """Forget what was sent."""
 
+    def left_out(self, answer: bytes) -> str:
+        """Return what the service says that it left out of a body that it took; empty if it has all of it."""
+        return ""
+
     @abstractmethod
     def headers(self) -> Mapping[str, str]:
         """Return the headers of the format, and those with a secret of the environment."""
@@ -101,6 +105,10 @@ class PushedSink(Sink):
             if self.IS_CUMULATIVE:
                 return
             self.n_missed += self.n_unsent
+        except (ValueError, http.client.InvalidURL):
+            # Its words would show the secret.
+            self.say("the address, or a header with a secret, has a character that cannot be sent")
+            return
         except (OSError, http.client.HTTPException) as error:
             self.say(_why(error))
             return
@@ -131,10 +139,11 @@ class PushedSink(Sink):
             else:
                 self._connection = connection
             if answer.status // 100 != 2:
-                reason = " ".join(text.decode(errors="replace").split())[:MAX_REASON]
-                said = f"it answers with status {answer.status}" + (f" ({reason})" if reason else "")
+                said = f"it answers with status {answer.status}{in_brackets(text.decode(errors='replace'))}"
                 is_final = answer.status // 100 in {3, 4} and answer.status != IS_BUSY
                 raise Refused(said, answer.status) if is_final else OSError(said)
+            if said := self.left_out(text):
+                raise Refused(said, answer.status)
             return
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -142,6 +151,12 @@ class PushedSink(Sink):
         if self._url.scheme == "https":
             return http.client.HTTPSConnection(host, port, timeout=WITHIN_S, context=ssl.create_default_context())
         return http.client.HTTPConnection(host, port, timeout=WITHIN_S)
+
+
+def in_brackets(reason: str) -> str:
+    """Return a reason that a service gives, shortened to a part of a line; empty without one."""
+    shown = " ".join(reason.split())[:MAX_REASON]
+    return f" ({shown})" if shown else ""
 
 
 def _why(error: Exception) -> str:

@@ -109,7 +109,10 @@ class Sink(ABC):
                 # Whatever it is, the run goes on, and so does the sink.
                 self.n_missed += len(update.intervals)
                 self.say(f"{type(error).__name__}: {error}")
-        self.end()
+        try:
+            self.end()
+        except Exception as error:
+            self.say(f"{type(error).__name__}: {error}")
 
 
 def finish(sinks: Sequence[Sink]) -> None:

@@ -170,6 +170,12 @@ def test_its_own_names_get_the_page_and_no_other_site_may_frame_it(page: LivePag
     ] * 3
 
 
+def test_a_browser_leaves_out_the_usual_port(page: LivePage) -> None:
+    page._server.server_port = 80
+    hosts = ("127.0.0.1", "localhost", "localhost:80", "evil.example", "evil.example:80", "", None)
+    assert [get(page, "/", host).status for host in hosts] == [200] * 3 + [421] * 4
+
+
 def test_only_this_machine_reaches_it(page: LivePage) -> None:
     assert page._server.server_address[0] == "127.0.0.1"
 

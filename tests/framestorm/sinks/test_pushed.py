@@ -87,7 +87,8 @@ def test_a_redirect_gets_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kind", "name", "value", "header"),
     [
         ("influxdb", "INFLUXDB_TOKEN", "a-token", ("Authorization", "Token a-token")),
-        ("prometheus", "PROMETHEUS_TOKEN", "a-token", ("Authorization", "Bearer a-token")),
+        ("influxdb", "INFLUXDB_TOKEN", "a-token\n", ("Authorization", "Token a-token")),
+        ("prometheus", "PROMETHEUS_TOKEN", "a-token\r\n", ("Authorization", "Bearer a-token")),
         ("otlp", "OTEL_EXPORTER_OTLP_HEADERS", "x-a=1,api-key=a%20token", ("api-key", "a token")),
     ],
 )
@@ -102,6 +103,44 @@ def test_secrets_come_from_the_environment(
         with serving({"status": 204, "body": b""}) as service:
             delivered_to(service.origin, kind, seconds=1)
         assert {sent.headers[header[0]] for sent in service.received} == {header[1] if setting else None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("influxdb", "INFLUXDB_TOKEN", "s3c\nret"),
+        ("prometheus", "PROMETHEUS_TOKEN", "s3c\nret"),
+        ("otlp", "OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3c%0Aret"),
+    ],
+)
+def test_a_secret_that_no_header_may_have_is_not_shown(
+    kind: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    with serving({"status": 204, "body": b""}) as service:
+        outcome = delivered_to(service.origin, kind)
+        assert (outcome.missed, service.received) == (5, [])
+    assert outcome.problem == "the address, or a header with a secret, has a character that cannot be sent"
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "s3c" not in said
+
+
+def test_what_a_collector_leaves_out_is_said_and_missed() -> None:
+    partial = {"body": b'{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "over\\nquota"}}'}
+    with serving(partial) as service:
+        outcome = delivered_to(service.origin, "otlp")
+    assert (outcome.missed, outcome.problem) == (5, "it left out 3 figures (over quota)")
+    with serving(partial, *({"body": b'{"partialSuccess": {}}'},) * 20) as service:
+        assert delivered_to(service.origin, "otlp").missed == 0, "later totals have it"
+
+
+@pytest.mark.parametrize(
+    "answer", [b"{}", b"ok", b"[]", b'{"partialSuccess": {"rejectedDataPoints": 0, "errorMessage": "use gRPC"}}']
+)
+def test_a_collector_that_leaves_out_nothing_has_all(answer: bytes) -> None:
+    with serving({"body": answer}) as service:
+        outcome = delivered_to(service.origin, "otlp")
+    assert (outcome.missed, outcome.problem) == (0, None)
 
 
 def test_a_service_that_never_answers_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

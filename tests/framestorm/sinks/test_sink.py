@@ -68,10 +68,25 @@ class Faulty(Sink):
             raise KeyError("a label")
 
 
+class FaultyAtItsEnd(Sink):
+    """Takes all, and fails once nothing more comes."""
+
+    def take(self, update: Update) -> None:
+        pass
+
+    def end(self) -> None:
+        raise KeyError("a label")
+
+
 def test_a_fault_of_a_sink_is_said_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     faulty = Faulty()
     for second in range(4):
         faulty.put(update(second, interval_of(second, 5.0)))
     sink.finish([faulty])
     assert (faulty.n_taken, faulty.n_intervals, faulty.n_missed) == (4, 4, 2)
+    assert capsys.readouterr().err == "note: faulty: KeyError: 'a label'; the run goes on\n"
+
+
+def test_a_fault_at_the_end_of_a_sink_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    sink.finish([FaultyAtItsEnd("faulty")])
     assert capsys.readouterr().err == "note: faulty: KeyError: 'a label'; the run goes on\n"
