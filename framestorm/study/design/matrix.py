@@ -25,6 +25,10 @@ from framestorm.study.design.yaml_lines import PointError, YamlPath, choices
 # Time of a run in addition to its load: start and end of JMeter, its dashboard, the report, settings of the target.
 # Measured on two cores; each run of a study improves the estimate for the remaining ones.
 RUN_OVERHEAD_S = 5.5
+# In these, a row of data fills in {column} for each request (jmx/java/plan/Requests.java).
+FILLED_BY_ROWS = {
+    ("target", "url"), *(("properties", name) for name in ("headers", "body", "form", "expect", "reject")),
+}  # fmt: skip
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
 
@@ -237,17 +241,20 @@ class _Resolver:
         if not isinstance(value, str):
             return value
         if not value.startswith("="):
-            return PLACEHOLDER.sub(lambda match: self._filled(match[1], place), value)
+            return PLACEHOLDER.sub(lambda match: self._filled(match, place), value)
         try:
             parsed = expressions.parse(value)
             return parsed.value({name: self._number(name, value, place) for name in sorted(parsed.names)})
         except ExpressionError as error:
             raise PointError(place, str(error)) from None
 
-    def _filled(self, name: str, place: YamlPath) -> str:
-        if name not in self._factors:
-            raise PointError(place, f"{{{name}}} is not a factor", list(self._factors), name)
-        return as_text(self._factors[name])
+    def _filled(self, match: re.Match[str], place: YamlPath) -> str:
+        name = match[1]
+        if name in self._factors:
+            return as_text(self._factors[name])
+        if place[-2:] in FILLED_BY_ROWS and {**self._defaults, **self._properties}.get("rows"):
+            return match[0]
+        raise PointError(place, f"{match[0]} is not a factor", list(self._factors), name)
 
     def _number(self, name: str, text: str, place: YamlPath) -> Number:
         names = {**self._defaults, **self._properties, **self._factors}

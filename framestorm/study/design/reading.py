@@ -19,6 +19,7 @@ from framestorm.model.study import (
     Study,
     Value,
     catalogue_name,
+    matches,
 )
 from framestorm.model.units import as_number, as_text, listed
 from framestorm.points import expressions
@@ -285,6 +286,8 @@ class _Checks:
             points = matrix.points(self.study)
             if not points:
                 self.problems.add(("blocks",), "no point is left: the blocks name no level that the factors have")
+            for number, chart in enumerate(self.study.charts):
+                self._places(chart, points, ("charts", number))
             of_plans = [matrix.read_plan(plan).known_labels for plan in {point.plan for point in points}]
             known = frozenset[str]().union(*of_plans)
             for place, label in self.labels.items() if all(of_plans) else ():
@@ -293,6 +296,23 @@ class _Checks:
                     self.problems.add(place, what, sorted(known), label)
         except PointError as error:
             self.problems.add_error(error)
+
+    def _places(self, chart: ChartDefinition, points: Sequence[folders.Point], place: YamlPath) -> None:
+        """Check that no two points have the same place in a chart, which would draw only one of them."""
+        if chart.is_by_index:
+            return
+        axes = [name for name in (chart.x, chart.lines, chart.panels) if name is not None]
+        first: dict[tuple[str, ...], dict[str, str]] = {}
+        apart: set[str] = set()
+        for point in points:
+            if matches(point.factors, chart.where):
+                levels = {name: as_text(level) for name, level in point.factors.items()}
+                there = first.setdefault(tuple(levels[name] for name in axes), levels)
+                apart |= {name for name, level in levels.items() if level != there[name]}
+        if apart:
+            names = listed([name for name in self.study.factors if name in apart])
+            what = f"{shown_place(place)} has several points at one place, which differ in {names}"
+            self.problems.add(place, f"{what}: choose levels by where, or add lines or panels")
 
     def where(self, where: Mapping[str, Value | Sequence[Value]], place: YamlPath) -> None:
         """Check factors with one or several of their levels."""

@@ -245,6 +245,16 @@ def test_a_target_that_lacks_its_address_is_told_how_to_give_it(load, target, wo
         ("metric: mean_ms, x: users", "x: users", "charts[0] needs either metric or metrics"),
         ("metric: mean_ms, x: users", "metrics: [n, ok], x: users", "has a line for each metric"),
         ("panels: way", "panels: ways", "unknown factor 'ways' in charts[0].panels; did you mean way?"),
+        (
+            "lines: sleep_s, panels: way",
+            "lines: sleep_s",
+            "charts[0] has several points at one place, which differ in way: choose levels by where, or add lines or",
+        ),
+        (
+            "x: users, lines: sleep_s, panels: way",
+            "x: users",
+            "charts[0] has several points at one place, which differ in way and sleep_s: choose",
+        ),
         ("kind: per-frame, rows: sleep_s", "kind: per-frame", "rows is missing in charts[1]"),
         ("  repetitions: 2", f"  repetitions: 1\n  {STOP}", "line 33: repetitions is 1: the stop rule needs"),
         ("  properties: {frames: 1}", "  property: {frames: 1}", "unknown key 'property' in quick; did you mean prop"),
@@ -289,9 +299,20 @@ def test_listed_parts_of_the_target_are_checked_as_those_of_the_target_are(load,
 
 def test_listed_parts_of_the_target(load):
     text = SMALL.replace("  sleep_s: [0, 5]", "  target.replicas: [1, 3]\n  target.cpu: [250m, 0.5]\n  sleep_s: [0, 5]")
+    text = text.replace("where: {users: [1, 2]}", "where: {target.replicas: 1, target.cpu: 250m}")
     targets = [point.target for point in matrix.points(load(text))]
     found = {(each.replicas, each.cpu) for each in targets}  # type: ignore[attr-defined]
     assert found == {(1, "250m"), (1, "0.5"), (3, "250m"), (3, "0.5")}
+
+
+def test_a_chart_need_not_tell_apart_what_is_one_point_at_each_place(load):
+    text = SMALL.replace("lines: sleep_s, panels: way", "lines: sleep_s")
+    blocks = "blocks: [{way: [fork], sleep_s: [0]}, {way: [kept-alive], sleep_s: [5]}]"
+    for each in (
+        text.replace("where: {users: [1, 2]}", "where: {way: fork}"),
+        text.replace(REPETITIONS, f"{REPETITIONS}\n{blocks}"),
+    ):
+        assert len(load(each).charts) == 2
 
 
 def test_all_problems_are_said_at_once_in_order(load):

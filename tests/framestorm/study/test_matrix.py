@@ -50,6 +50,32 @@ def test_a_point_is_what_its_levels_set():
     assert point.load_s == 6
 
 
+ROWS = {"rows": "@users.csv", "hold_s": 4}
+
+
+def test_columns_of_data_rows_are_left_to_each_request():
+    properties = {**ROWS, "body": '{"name": "{name}", "n": {users}}', "expect": "$.name == {name}", "form": "a={name}"}
+    target = {"kind": "url", "url": "http://127.0.0.1:9/{name}?n={users}"}
+    [point] = matrix.points(study(properties=properties, target=target, factors={"users": [2]}))
+    assert point.properties["body"] == '{"name": "{name}", "n": 2}'
+    assert (point.properties["expect"], point.properties["form"]) == ("$.name == {name}", "a={name}")
+    assert point.target.url == "http://127.0.0.1:9/{name}?n=2"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("properties", "environment"),
+    [
+        ({"hold_s": 4, "body": "{name}"}, {}),
+        ({**ROWS, "content_type": "{name}"}, {}),
+        (ROWS, {"body": "{name}"}),
+    ],
+)
+def test_what_no_row_fills_in_is_a_factor(properties, environment):
+    target = {"function": "noop", "environment": environment}
+    with pytest.raises(PointError, match=r"\{name\} is not a factor"):
+        matrix.points(study(properties=properties, target=target, factors={"users": [2]}))
+
+
 def test_a_level_may_change_the_plan_and_the_estimate():
     way = {"fork": {}, "java": {"plan": "jmx/request-rate.jmx", "run_s": "=2 * hold_s"}}
     changed = study(factors={"way": way}, target={"function": "noop"}, properties={"hold_s": 4})
