@@ -1,5 +1,6 @@
 """Numbers as people read them: three significant digits, the unit that fits, nothing rounded into a lie."""
 
+import math
 import re
 from collections.abc import Iterable
 from decimal import Decimal
@@ -20,13 +21,14 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def as_number(value: object) -> int | float | None:
-    """Return the value as a number if it is one, or a text that is one; else None."""
+    """Return a finite number, or a text that is one, as a number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     for kind in (int, float):
         try:
-            return kind(value) if isinstance(value, str) else value
-        except ValueError:
+            number = kind(value) if isinstance(value, str) else value
+            return number if math.isfinite(number) else None
+        except (ValueError, OverflowError):  # of a whole number that no float can be
             continue
     return None
 

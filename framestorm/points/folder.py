@@ -101,6 +101,7 @@ class StudyRecord:
 
     definition: the study in the form that is run: --quick, -J and --repetitions applied.
     file: the study.yml that it was started with, whose copy had the hash `file_sha256`.
+    working_dir: where it was started, which the files of its properties are relative to.
     rejudged: keys of the definition that were changed after the runs; empty in study.json itself.
     """
 
@@ -126,6 +127,7 @@ class StudyRecord:
     context: str | None = None
     ingress: str | None = None
     slaves: str | None = None
+    working_dir: str = ""
     resumed: tuple[Resumption, ...] = ()
     rejudged: tuple[str, ...] = ()
 
@@ -258,7 +260,8 @@ class StudyFolder:
     def _all(self) -> list[RunLine]:
         """Return every complete line, including those of runs that were repeated later."""
         lines = []
-        for text in (self.path / RUNS).read_text(errors="replace").splitlines():
+        # A reason may have characters at which splitlines() splits.
+        for text in (self.path / RUNS).read_text(errors="replace").split("\n"):
             try:
                 lines.append(files.parse(text, RunLine))
             except FileError:

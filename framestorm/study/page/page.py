@@ -72,8 +72,10 @@ def build(study_dir: Path) -> StudySummary:
 
 
 def is_complete(summary: StudySummary) -> bool:
-    """Return whether each point has all of its runs."""
-    return bool(summary.progress.complete_runs) and summary.progress.states["complete"] == summary.progress.points
+    """Return whether each point has all of its runs, and those that a stop rule added."""
+    progress = summary.progress
+    is_whole = progress.states["complete"] == progress.points and not progress.failed_runs
+    return bool(progress.complete_runs) and is_whole
 
 
 def exit_status(summary: StudySummary) -> int:

@@ -7,6 +7,7 @@ from scipy import stats
 
 from framestorm.judge.knees import scalability
 from framestorm.judge.point_figures import summarise_points
+from framestorm.model.files import dump
 from framestorm.model.study_summary import PointRun
 from framestorm.points.folder import StudyFolder
 from framestorm.points.study_results import StudyResults
@@ -154,6 +155,17 @@ def test_levels_are_those_of_the_points_and_of_published_results(fake_study: Any
     assert [row.factors for row in summary.published] == [
         {"users": 2, "way": "fork"}, {"users": 8, "way": "7"}, {"way": "fork"},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["nan", "-inf", "1e999", "9" * 400])
+def test_published_numbers_that_are_not_finite_are_none(text: str, fake_study: Any) -> None:
+    published = f"users,mean_ms,p95_ms\n1,{text},5\n{text},1,5\n"
+    content = {"published": "published.csv"}
+    folder = fake_study.make(lambda point, repetition: FakeResult(frames_of([10.0])), content, published=published)
+    summary = summarise(StudyResults(StudyFolder(folder)))
+    first, second = summary.published or ()
+    assert (set(first.figures), second.factors) == ({"p95_ms"}, {"users": text})
+    assert dump(summary)
 
 
 def test_published_levels_that_are_true_or_false() -> None:

@@ -58,6 +58,13 @@ def test_half_a_line_is_none_and_stays(made):
     assert len((made.path / "runs.jsonl").read_text().splitlines()) == 3
 
 
+def test_a_line_ends_only_at_a_line_feed(made):
+    reasons = [f"one{end}two" for end in "\u0085\u2028\u2029\x0b\x1c\r\n"]
+    for number, reason in enumerate(reasons, 1):
+        made.append(replace(line(state=FAILED, repetition=number), reason=reason))
+    assert [each.reason for each in made.lines().values()] == reasons
+
+
 def test_each_run_has_a_folder_of_its_own(made):
     for name in ("0007-users=1-r2", "0007-users=1-r2-retry-2", "0007-users=1-r2-retry-3"):
         run = made.new_run(7, POINTS[0], 2)

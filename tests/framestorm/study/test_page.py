@@ -198,6 +198,16 @@ def test_a_study_exits_by_its_hypotheses(made: Path, verdicts: dict[Any, int], s
     assert exit_status(replace(whole, progress=replace(whole.progress, complete_runs=0))) == 1
 
 
+def test_a_failed_run_that_a_stop_rule_added_decides_the_exit_status(made: Path) -> None:
+    folder = StudyFolder(made)
+    line = next(iter(folder.lines().values()))
+    folder.append(replace(line, repetition=4, run=f"{line.run}-4", state="failed", reason="it broke"))
+    summary = build(made)
+    assert exit_status(summary) == 4
+    assert "18 of 18 runs complete, 1 failed." in terminal_text(summary, made)
+    assert "Not complete" in (made / "index.html").read_text()
+
+
 def test_each_kind_of_doubt_has_its_words() -> None:
     assert DOUBTS.keys() == {*get_args(Doubt)}
 
