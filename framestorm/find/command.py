@@ -34,6 +34,7 @@ from framestorm.report import build
 from framestorm.run import pieces
 from framestorm.run.options import RunOptions
 from framestorm.run.plan_options import add_plan_options, add_slaves, hide_password, run_options
+from framestorm.run.values import check_working_dir
 from framestorm.setup import pieces as setup
 
 if TYPE_CHECKING:
@@ -190,13 +191,14 @@ def search(
     if own.resume is not None:
         folder = own.resume.absolute()
         record = replace(_read(folder), state="searching", answer=None, ended_ms=None, text="", reason="")
+        check_working_dir(record.working_dir, plan, run.what.given)
     else:
         folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"find-{plan.path.stem}")
         if folder.exists():
             raise UsageError(f"{folder} exists; choose a new folder with -o, or continue its search by --resume")
         record = SearchRecord(
             over, objectives, paths.shown(plan.path.resolve()), words, now_ms(), at_least=own.at_least,
-            target=tuple(own.target),
+            target=tuple(own.target), working_dir=str(Path.cwd()),
         )  # fmt: skip
     if record.is_ladder and own.at_least is not None:
         raise UsageError(f"--at-least {own.at_least:g} has to be carried within an objective: give one by --slo")

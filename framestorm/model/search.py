@@ -161,7 +161,7 @@ class SearchRecord:
     """The content of find.json; answer: None as long as it goes on.
 
     at_least: what --at-least asks for; text: the answer in a sentence. target: the words of --target.
-    reason: why it failed, empty if it did not.
+    reason: why it failed, empty if it did not. working_dir: where it began, which files of properties are relative to.
     """
 
     over: LoadRange
@@ -177,6 +177,7 @@ class SearchRecord:
     text: str = ""
     target: tuple[str, ...] = ()
     reason: str = ""
+    working_dir: str = ""
     format: int = field(default=FORMAT, kw_only=True)
 
     @property

@@ -15,6 +15,8 @@ from framestorm.model.sample import is_figure_name, is_measured
 
 # Resolved by jmx/java/plan/Secrets.java and the clients when a request is sent: no file or process list has the value.
 SECRET = re.compile(r"\$\{env:(\w+)\}")
+# What the value of a property has where it names a file, by its facet.
+_SIGNS = {facets.FILE: "^@", facets.FORM: "[@<]", facets.PROGRAM: "/", facets.VIDEO: ""}
 _HEADER = re.compile(r"(?P<name>[!#-'*+.^`|~\w-]+)\s*:(?P<value>.*)", re.ASCII)
 _NOT_IN_HEADER = re.compile(r"[^\t -~\xa0-\xff]")
 
@@ -61,6 +63,21 @@ def complete(
 def folder_of(plan: Plan, name: str, given: Mapping[str, str]) -> Path:
     """Return the folder that a property's file is relative to: the working folder, or that of the plan for its own."""
     return Path.cwd() if name in given else plan.path.absolute().parent
+
+
+def check_working_dir(began_in: str, plan: Plan, given: Mapping[str, str]) -> None:
+    """Check that what goes on finds the files of its properties where it began; `began_in` may be empty: not known.
+
+    Raises:
+        UsageError: the working folder is another one, and a property has a path that is relative to it.
+    """
+    if began_in in ("", str(Path.cwd())):
+        return
+    for name, value in given.items():
+        of = plan.settable[name].facets if name in plan.settable else ()
+        is_path = any(facet in of and re.search(sign, value) for facet, sign in _SIGNS.items())
+        if is_path and not value.removeprefix("@").startswith(("/", "~")):
+            raise UsageError(f"--resume: {name}={value} is relative to {began_in}, where this began: go on there")
 
 
 def with_file(plan: Plan, name: str, value: str, given: Mapping[str, str]) -> str:

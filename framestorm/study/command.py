@@ -20,6 +20,7 @@ from framestorm.platform.base import DEFAULT_PORT, Check
 from framestorm.points import folder
 from framestorm.points.folder import COMPLETE, Overrides, Resumption, StudyFolder, StudyRecord
 from framestorm.run import properties
+from framestorm.run.values import check_working_dir
 from framestorm.setup import pieces as setup
 from framestorm.study import readiness
 from framestorm.study.design import matrix, reading
@@ -194,6 +195,7 @@ def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ende
         context=options.context,
         ingress=options.ingress,
         slaves=options.slaves,
+        working_dir=str(Path.cwd()),
     )
     budget = _budget(study, options.over_budget)
     if options.dry_run:
@@ -205,8 +207,7 @@ def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ende
         raise UsageError(f"{study.name} {budget.words}")
     new_path = paths.new_dashboard(f"{study.name}-quick" if options.quick else study.name)
     path = options.folder.absolute() if options.folder else new_path
-    allowed_min = None if options.over_budget else definition.budget_min
-    return _run(StudyFolder.create(path, study), options, allowed_min)
+    return _run(StudyFolder.create(path, study), options)
 
 
 def _resume(options: argparse.Namespace) -> Ended:
@@ -256,8 +257,8 @@ def _check_same(where: StudyFolder) -> None:
     """Check that a study is resumed as it was started.
 
     Raises:
-        UsageError: its study.yml, or the copy in its folder, has changed since; or another version of the kit started
-            it.
+        UsageError: its study.yml, or the copy in its folder, has changed since; or it was started by another version
+            of the kit, or in another folder, which its properties name files of.
     """
     started, shown = where.record, paths.shown(where.path)
     wrote = started.kit.version
@@ -266,6 +267,8 @@ def _check_same(where: StudyFolder) -> None:
             f"{shown} was started by framestorm {wrote}, this is {__version__}: runs of two versions cannot be mixed. "
             f"Resume it with framestorm {wrote}, or start it again without --resume"
         )
+    for point in started.points:
+        check_working_dir(started.working_dir, matrix.read_plan(point.plan), point.properties)
     # Its own copy first: if both were edited, the message should name the copy.
     reading.record_now(where)
     file = Path(started.file)
@@ -309,12 +312,13 @@ def _budget(study: StudyRecord, is_over_allowed: bool) -> Check:
     return Check("budget", is_over_allowed or not is_over, words)
 
 
-def _run(where: StudyFolder, options: argparse.Namespace, budget_min: float | None = None) -> Ended:
+def _run(where: StudyFolder, options: argparse.Namespace) -> Ended:
     """Do the missing runs, then make the page."""
     from framestorm.sinks.live_page import live_page
     from framestorm.study.engine import Engine
 
     study = where.record
+    budget_min = None if options.over_budget else study.definition.budget_min
     size = readiness.size(study.definition, study.points)
     tell(f"{study.name}: {size}; {paths.shown(where.path)}")
     try:

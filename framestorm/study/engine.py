@@ -13,6 +13,7 @@ from framestorm.model import files
 from framestorm.model.metric import is_of_run
 from framestorm.model.run import Record
 from framestorm.model.sink import SinkAddress
+from framestorm.model.units import as_number
 from framestorm.plain import tell
 from framestorm.platform.registry import Platforms
 from framestorm.points.folder import COMPLETE, FAILED, LOG, PARTIAL, RUNNING, STOPPED, Point, RunLine, StudyFolder
@@ -52,6 +53,7 @@ class Engine:
         self._began_s = time.monotonic()
         self._failures: list[str] = []
         self._read: dict[str, tuple[dict[str, float], str | None]] = {}
+        self._seed_step = _seed_step(self._record.points)
         self._main_metric = next((name for name in self._study.metrics if is_of_run(name)), "mean_ms")
 
     def run(self) -> None:
@@ -174,7 +176,7 @@ class Engine:
         return RunOptions(
             What(
                 plan,
-                drawn(matrix.read_plan(point.plan), point.properties, repetition),
+                drawn(matrix.read_plan(point.plan), point.properties, 1 + (repetition - 1) * self._seed_step),
                 port=self._record.port,
                 context=self._record.context,
                 ingress=self._record.ingress,
@@ -248,3 +250,10 @@ class Engine:
         except OSError as error:
             why = f"{paths.shown(path)} cannot be written: {error.strerror}; fix that, then continue with --resume"
             raise FramestormError(why) from None
+
+
+def _seed_step(points: Sequence[Point]) -> int:
+    """Return how much higher seeds are than those of the repetition before, so that no two repetitions share one."""
+    seeds = [as_number({**matrix.read_plan(point.plan).defaults, **point.properties}.get("seed")) for point in points]
+    known = [int(seed) for seed in seeds if seed is not None]
+    return max(known) - min(known) + 1 if known else 1

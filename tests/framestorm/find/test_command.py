@@ -156,6 +156,21 @@ def test_a_search_that_is_interrupted_can_go_on(tmp_path: Path, runs: SimulatedR
     assert record_of(folder)["answer"]["highest"] == 40
 
 
+def test_a_search_goes_on_only_where_the_files_of_its_properties_are(
+    tmp_path: Path, runs: SimulatedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, carries = tmp_path / "find", runs.p95_ms
+    runs.p95_ms = lambda load: STOPPED if load == 40 else carries(load)
+    monkeypatch.chdir(tmp_path)
+    find(folder, "-Jbody=@body.json")
+    runs.p95_ms = carries
+    monkeypatch.chdir("/")
+    with pytest.raises(UsageError, match=r"body=@body\.json is relative to .*, where this began: go on there"):
+        command.main(["--resume", str(folder)])
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["--resume", str(folder)]) == 0
+
+
 def test_a_record_of_before_there_were_reasons_goes_on(tmp_path: Path, runs: SimulatedRuns) -> None:
     find(tmp_path / "find")
     record = record_of(tmp_path / "find")

@@ -1,7 +1,10 @@
 """What ./run.sh study takes up, goes on with and refuses; nothing is run."""
 
+import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +15,11 @@ from framestorm.errors import UsageError
 from framestorm.points import run_figures
 from framestorm.points.folder import COMPLETE, FAILED, RunLine, StudyFolder
 from framestorm.setup import pieces as setup
-from framestorm.study import command, readiness
+from framestorm.study import command, engine, readiness
 from framestorm.study.command import Ended
 from tests.framestorm.study.conftest import PLAIN
 
+RUN = command._run  # `ran` takes its place
 STUDY = PLAIN | {"plan": "jmx/video-per-user.jmx", "repetitions": 2}
 
 
@@ -135,6 +139,49 @@ def test_inventory_and_port_may_be_others_on_resume(
         (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 8080), (str(tmp_path / "hosts.ini"), 9001),
         ("/etc/hosts.ini", 9001),
     ]  # fmt: skip
+
+
+def test_a_study_that_goes_on_keeps_its_budget(write: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets: list[float | None] = []
+
+    def begin(_: StudyFolder, budget_min: float | None, *__: object) -> SimpleNamespace:
+        budgets.append(budget_min)
+        return SimpleNamespace(run=lambda: None, stop_signals=SimpleNamespace(count=0))
+
+    monkeypatch.setattr(command, "_run", RUN)
+    monkeypatch.setattr(command, "build", lambda _: Ended(0, ""))
+    monkeypatch.setattr(engine, "Engine", begin)
+    study = write(budget_min=5)
+    for words in ((), ("--resume",), ("--resume", "--over-budget")):
+        ask(study, *words)
+    assert budgets == [5, 5, None]
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_relative"),
+    [
+        ({"body": "@body.json"}, True),
+        ({"form": "a=1\\nb=@scan.png"}, True),
+        ({"body": "@/srv/body.json"}, False),
+        ({"body": "a@b"}, False),
+    ],
+)
+def test_a_study_goes_on_only_where_the_files_of_its_properties_are(
+    properties: dict[str, str],
+    is_relative: bool,
+    write: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = write(plan="jmx/requests.jmx", target={"url": "http://127.0.0.1:9/"}, properties=properties)
+    monkeypatch.chdir(tmp_path)
+    ask(study)
+    monkeypatch.chdir("/")
+    words = re.escape(f" is relative to {tmp_path}, where this began: go on there")
+    with pytest.raises(UsageError, match=words) if is_relative else nullcontext():
+        ask(study, "--resume")
+    monkeypatch.chdir(tmp_path)
+    assert ask(study, "--resume") == 0
 
 
 def test_the_study_yml_that_was_changed_is_the_one_to_blame(ran: list[Any], write: Callable[..., str]) -> None:

@@ -101,6 +101,16 @@ def test_repetitions_are_no_copies_of_one_draw(make, monkeypatch):
     assert sorted(asked) == [("5", "1"), ("5", "2"), ("9", "1"), ("9", "2")]
 
 
+def test_seeds_that_vary_have_no_draw_in_common(make, monkeypatch):
+    changes = {"plan": "jmx/request-rate.jmx", "properties": {"arrivals": "poisson"}, "factors": {"seed": [5, 6]}}
+    made = make(lambda users, before: 1.0, **changes, repetitions=3)
+    asked: list[str] = []
+    monkeypatch.setattr(Engine, "_run", lambda _, run: asked.append(run.what.given["seed"]))
+    monkeypatch.setattr(Engine, "_figures", lambda *_: ({"mean_ms": 1.0}, None))
+    made.run()
+    assert len(set(asked)) == 6 and set(asked[:2]) == {"5", "6"}
+
+
 def test_a_point_is_repeated_until_its_interval_is_narrow(make):
     # Of 2 users the mean varies for ever, of 3 it does so at first.
     def mean_ms(users: str, before: int) -> float:
