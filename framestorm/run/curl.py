@@ -53,27 +53,39 @@ REFUSED_FLAGS = {
 # JMeter makes these headers itself.
 OF_THE_BODY = ("content-length", "transfer-encoding")
 # https://www.gnu.org/software/bash/manual/html_node/ANSI_002dC-Quoting.html, which browsers use in what they copy.
+# Outside of quotes, a backslash joins two lines in a shell, and a backtick in PowerShell.
 _QUOTED = re.compile(
-    r"""\$'((?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$\(|`|\$\{?[A-Za-z_]\w*\}?|(;\s|\s(?:[|&;]|\d?[<>])).*""",
+    r"""\$'((?:[^'\\]|\\.)*)'|'[^']*'|"(?:[^"\\]|\\.)*"|\\(?:\r?\n|.)|\$\(|`(?:\r?\n)?|\$\{?[A-Za-z_]\w*\}?"""
+    r"""|(;\s|\s(?:[\\`]\r?\n)*(?:[|&;]|\d?[<>])).*""",
     re.DOTALL,
 )
 # In double quotes or in none: an escaped character, a variable, a command.
-_EXPANDED = re.compile(r"\\(.)|\$(?:\{(\w+)\}|([A-Za-z_]\w*))|(\$\(|`)", re.DOTALL)
+_EXPANDED = re.compile(r"\\(\r?\n|.)|\$(?:\{(\w+)\}|([A-Za-z_]\w*))|(\$\(|`)", re.DOTALL)
 # What curl makes several URLs of, unless -g is given; not an address in brackets, nor a variable.
 _SEVERAL = re.compile(r"(?<!\$)\{[^{}]*,[^{}]*\}|\[\w+-\w+(?::\d+)?\]")
 # For the shell of Windows, ^ stands before a character that means something to it, and before the end of a line.
 _FOR_WINDOWS = re.compile(r'\^"|\^\r?$', re.MULTILINE)
 _CARET = re.compile(r'\^(?:\r?\n(\r?\n)?|(.))|("[^"\r\n]*")')
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|[uU]([0-9A-Fa-f]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
+# Browsers write a character beyond the first 65,536 as two halves.
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u((?:[dD][89abAB][0-9A-Fa-f]{2}\\u)?[0-9A-Fa-f]{1,4})"
+    r"|U([0-9A-Fa-f]{1,8})|(.))",
+    re.DOTALL,
+)
+_BYTE = re.compile("[\udc80-\udcff]")  # one that is no UTF-8, as Python's surrogateescape has it
 _LINE_ENDS = re.compile(r"[\r\n\0]")  # what -d leaves out of a file
-_ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPES = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    **{sign: sign for sign in "\\'\"?"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Request:
     """What a curl command sends; a path in it is as curl resolves it, relative to the working directory.
 
-    body_file: sent as it is, in place of `body`. form: in place of both. login: user:password.
+    body_file: sent as it is, in place of `body`. form: in place of both.
+    login: user:password; empty beside a header Authorization, which curl sends in its place.
     timeouts: in s, by the property of the plan.
     without_effect: options that a plan need not follow.
     """
@@ -114,6 +126,9 @@ def parse(command: str) -> Request:
         raise UsageError(f"--curl: {url}: expected http:// or https://")
     if "${env:" in urlsplit(url).netloc:
         raise UsageError(f"--curl: {url}: write scheme, host and port out; a variable may follow them")
+    url = url.partition("#")[0]
+    if "upload-file" in values and "?" not in url and (path := urlsplit(url).path)[-1:] in ("", "/"):
+        url += ("" if path else "/") + quote(re.split(r"[/\\]", last["upload-file"])[-1], safe="")
     if "@-" in last.values():
         raise UsageError("--curl: @-: put the body into a file of its own, and give its name")
     body, body_file = _body([each for each in options if each[0] in BODY], is_query="get" in values)
@@ -131,6 +146,8 @@ def parse(command: str) -> Request:
         proxy = f"{scheme}{sign}{last['proxy-user']}@{host}"
     timeouts = {"timeout_s": last.get("max-time"), "connect_timeout_s": last.get("connect-timeout")}
     ignored = _short_names(WITHOUT_EFFECT, WITHOUT_EFFECT_WITH_VALUE)
+    own_headers = {line.partition(":")[0].strip().lower() for line in values["header"]}
+    has_authorization = "oauth2-bearer" in values or "authorization" in own_headers
     return Request(
         url=url,
         method=last.get("request", method),
@@ -138,7 +155,7 @@ def parse(command: str) -> Request:
         body=body,
         body_file=body_file,
         form=form,
-        login=last.get("user", login),
+        login="" if has_authorization else last.get("user", login),
         proxy=proxy,
         ca=last.get("cacert", ""),
         is_insecure="insecure" in values,
@@ -180,7 +197,7 @@ def _words(command: str) -> Sequence[str]:
     if _FOR_WINDOWS.search(command):
         text = _CARET.sub(lambda match: match[3] or match[2] or match[1] or "", command)
     else:
-        text = _QUOTED.sub(_plainly_quoted, re.sub(r"[\\`]\r?\n", " ", command))
+        text = _QUOTED.sub(_plainly_quoted, command)
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -194,9 +211,13 @@ def _words(command: str) -> Sequence[str]:
 
 def _plainly_quoted(match: re.Match[str]) -> str:
     if match[1] is not None:
-        return shlex.quote(_ESCAPE.sub(_unescaped, match[1]))
+        text = _ESCAPE.sub(_unescaped, match[1]).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+        # Browsers write the letters of Latin-1 as one byte each.
+        return shlex.quote(_BYTE.sub(lambda byte: chr(ord(byte[0]) - 0xDC00), text))
     if match[2]:  # what is done with the answer
         return ""
+    if match[0].startswith("`") and match[0].endswith("\n"):
+        return " "
     return match[0] if match[0].startswith("'") else _EXPANDED.sub(_expanded, match[0])
 
 
@@ -205,14 +226,25 @@ def _expanded(match: re.Match[str]) -> str:
         raise UsageError(f"--curl: {match[4]}: put the output of that command into a variable of the environment")
     if match[1] is None:
         return f"${{env:{match[2] or match[3]}}}"
+    if match[1].endswith("\n"):
+        return ""
     return match[1] if match[1] in "$`" else match[0]  # in double quotes, shlex knows fewer escapes than a shell
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    hexadecimal, octal, letter = match[1] or match[2], match[3], match[4]
-    if hexadecimal:
-        return chr(int(hexadecimal, 16))
-    return chr(int(octal, 8)) if octal else _ESCAPES.get(letter, letter)
+    hexadecimal, octal, halves, code, letter = match.groups()
+    if hexadecimal or octal:
+        byte = int(hexadecimal, 16) if hexadecimal else int(octal, 8) & 0xFF
+        return chr(byte if byte < 0x80 else 0xDC00 + byte)
+    if halves:
+        units = b"".join(int(half, 16).to_bytes(2, "little") for half in halves.split(r"\u"))
+        return units.decode("utf-16-le", "replace")
+    if code:
+        try:
+            return int(code, 16).to_bytes(4, "little").decode("utf-32-le")
+        except UnicodeDecodeError:
+            raise UsageError(f"--curl: {match[0]}: there is no such character") from None
+    return _ESCAPES.get(letter, match[0])
 
 
 def _without_login(url: str) -> tuple[str, str]:

@@ -67,7 +67,8 @@ def write(plan: Path, command: str, base: Path, expect: str = "", body: bytes = 
         **({"body": (plan.with_suffix(".body.bin"), body)} if body else {}),
         "form": (plan.with_suffix(".form"), _form(request, folder)),
     }
-    files = {"body": request.body_file, "certificate": request.certificate, "ca": request.ca}
+    ca = "" if request.is_insecure else request.ca
+    files = {"body": request.body_file, "certificate": request.certificate, "ca": ca}
     values = {
         # A bracket that no other one closes would end JMeter's function.
         "url": request.url.replace("(", "%28").replace(")", "%29"),

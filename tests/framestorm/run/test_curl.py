@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from framestorm import paths
 from framestorm.errors import UsageError
-from framestorm.run import curl
+from framestorm.model import plan as plans
+from framestorm.run import curl, new_plan
 
 JSON = [("Content-Type", "application/json"), ("Accept", "application/json")]
 FORM = [("Content-Type", curl.FORM)]
@@ -43,7 +45,15 @@ FORM = [("Content-Type", curl.FORM)]
             r"""curl https://h/f -H 'Content-Type: text/plain' --data-raw $'it\'s \u00fc\x21\041\n$\'x'""",
             {"body": "it's ü!!\n$'x", "headers": [("Content-Type", "text/plain")]},
         ),
+        (
+            # Of bytes, those that are no UTF-8 are letters of Latin-1, as browsers mean them.
+            r"curl https://h/f --data-raw $'Hi\u0021dad\xc3\xa4\303\244\xe4\ud83d\ude00\U0001f600\q\"'",
+            {"body": 'Hi!dadäää😀😀\\q"'},
+        ),
         ("curl https://h/f --data-raw '--x' -d -5", {"body": "--x&-5"}),
+        ("curl https://h/f -d \"a\\\nb\" -d 'c\\\nd' -d e\\\nf -d $'g\\\nh'", {"body": "ab&c\\\nd&ef&g\\\nh"}),
+        ("curl.exe https://h/f -d 'a`\nb'", {"body": "a`\nb"}),
+        ("curl https://h/f -k \\\n| jq .", {"url": "https://h/f", "is_insecure": True}),
         ("""curl https://h/f --data-raw "a \\$'b'" """, {"body": "a $'b'"}),
         ("curl -G 'https://h/f?a=1' -d b=2 --data-urlencode 'c=d e'", {"url": "https://h/f?a=1&b=2&c=d%20e"}),
         ("curl -d a=1 -d @f --data-raw @x https://h/f", {"body": "a=1&p=qr=s&@x", "headers": FORM}),
@@ -53,10 +63,17 @@ FORM = [("Content-Type", curl.FORM)]
         ),
         ("curl -G -d a=1 --data-urlencode 'ü&' https://h/f",
          {"url": "https://h/f?a=1&%C3%BC%26", "method": "GET", "body": "", "headers": []}),
-        ("curl -T scan.png https://h/f", {"method": "PUT", "body_file": "scan.png"}),
+        ("curl -T scan.png https://h/f", {"url": "https://h/f", "method": "PUT", "body_file": "scan.png"}),
+        ("curl -T 'a/my scan.png' https://h/f/", {"url": "https://h/f/my%20scan.png", "body_file": "a/my scan.png"}),
+        ("curl -T scan.png https://h", {"url": "https://h/scan.png"}),
+        ("curl -T scan.png 'https://h/?a=1'", {"url": "https://h/?a=1"}),
+        ("curl -G -d a=b 'https://h/f#part'", {"url": "https://h/f?a=b"}),
         ("curl --data-binary @scan.png https://h/f", {"method": "POST", "body_file": "scan.png", "headers": []}),
         ("curl https://me:p%40w@h/f", {"url": "https://h/f", "login": "me:p@w"}),
         ("curl -u me:pw https://h/f", {"login": "me:pw", "headers": []}),
+        ("curl -u me:pw -H 'authorization: t' https://h/f", {"login": "", "headers": [("authorization", "t")]}),
+        ("curl -H Authorization: https://me:pw@h/f", {"login": "", "headers": []}),
+        ("curl -u me:pw --oauth2-bearer t https://h/f", {"login": "", "headers": [("Authorization", "Bearer t")]}),
         # As Chrome copies it for cmd of Windows, new and old; for PowerShell.
         (
             'curl ^"https://h/f?a=1^&b=2^" ^\r\n  -H ^"x: y^" ^\r\n --data-raw ^"^{^\\^"id^\\^":^\n\n7^}^"',
@@ -142,6 +159,7 @@ def test_commands(command: str, expected: dict[str, object], tmp_path: Path, mon
         ("curl $BASE_URL/f", "host and port out"),
         ("curl https://h/f -F 'a=\"@b\"'", "-F 'a=<file'"),
         ("curl https://h/f --next https://h/g", "--next"),
+        (r"curl https://h/f -d $'\U110000'", r"\U110000: there is no such character"),
     ],
 )
 def test_what_cannot_be_read_is_refused(command: str, reason: str) -> None:
@@ -156,3 +174,8 @@ def test_what_cannot_be_read_is_refused(command: str, reason: str) -> None:
 def test_brackets_that_stand_for_one_url_are_sent(url: str) -> None:
     assert curl.parse(f"curl -X POST '{url}'").url == url
     assert curl.parse("curl -g 'https://h/[1-3]'").url == "https://h/[1-3]"
+
+
+def test_a_certificate_that_is_not_checked_needs_no_authority(tmp_path: Path) -> None:
+    new_plan.write(tmp_path / "a.jmx", "curl -k --cacert ca.pem https://h/f", paths.JMX / "requests.jmx")
+    assert plans.read(tmp_path / "a.jmx").defaults["ca"] == "none"
