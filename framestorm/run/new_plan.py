@@ -12,11 +12,9 @@ from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.plain import note
 from framestorm.run import curl
-from framestorm.run.secrets import literal_secrets
+from framestorm.run.secrets import is_secret_header, literal_secrets
 
 LOGIN = "BASIC_LOGIN"
-# Headers whose values should not be stored in a file.
-SECRET_HEADER = re.compile(r"authorization|cookie|.*(key|token|secret).*", re.IGNORECASE)
 _DEFAULT = re.compile(r"\$\{__P\((\w+),.*\)\}", re.DOTALL)
 
 
@@ -147,7 +145,7 @@ def _say_notes(request: curl.Request) -> None:
         how = f"{LOGIN}=\"Basic $(printf %s 'user:password' | base64 -w0)\""
         notes.append(f"the plan reads the login of -u from the environment: export {how}")
     for name, value in request.headers:
-        if SECRET_HEADER.fullmatch(name) and "${env:" not in value:
+        if is_secret_header(name, value):
             notes.append(f"the header {name} is written to a file; ${{env:NAME}} keeps its value out of it")
     notes += [
         f"the plan has a secret: {each}" for each in literal_secrets({"url": request.url, "proxy": request.proxy})

@@ -5,6 +5,7 @@ import re
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from framestorm import paths
@@ -84,7 +85,7 @@ def _unknown_functions(root: ET.Element, places: Iterable[Path]) -> set[str]:
     unknown = {name for text in texts for name in _FUNCTION.findall(text)}
     for place in sorted(places, key=lambda place: "ApacheJMeter_functions" not in place.name):
         if unknown and place.is_file():
-            with zipfile.ZipFile(place) as jar:
+            with _jar(place) as jar:
                 for path in jar.namelist():
                     # JMeter looks for functions in packages of this name.
                     if "/functions/" in path and path.endswith(".class"):
@@ -106,6 +107,16 @@ def _places(values: Mapping[str, str]) -> Iterator[Path]:
         yield from place.glob("*.jar")
 
 
+@contextmanager
+def _jar(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a jar; raises UsageError if it is none."""
+    try:
+        with zipfile.ZipFile(path) as jar:
+            yield jar
+    except (OSError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{paths.shown(path)} cannot be read as a jar: {error}") from None
+
+
 def _not_in(names: Iterable[str], places: Iterable[Path]) -> list[str]:
     missing = {name: f"{name.replace('.', '/')}.class" for name in names}
     for place in places:
@@ -113,10 +124,7 @@ def _not_in(names: Iterable[str], places: Iterable[Path]) -> list[str]:
             break
         there: set[str] = set()
         if place.is_file():
-            try:
-                with zipfile.ZipFile(place) as jar:
-                    there = set(jar.namelist())
-            except (OSError, zipfile.BadZipFile) as error:
-                raise UsageError(f"{paths.shown(place)} cannot be read as a jar: {error}") from None
+            with _jar(place) as jar:
+                there = set(jar.namelist())
         missing = {n: path for n, path in missing.items() if path not in there and not (place / path).is_file()}
     return list(missing)

@@ -29,7 +29,7 @@ from framestorm.run.capacity import Demand
 from framestorm.run.needs import Address, Needs, look
 from framestorm.run.options import HERE, Output, What, Where
 from framestorm.run.proxy import Proxies
-from framestorm.run.secrets import literal_secrets
+from framestorm.run.secrets import literal_secrets, secrets_of_java
 from framestorm.run.settings import Settings
 from framestorm.run.target import check_way, find_platform, read_proxies, way_to
 
@@ -113,7 +113,12 @@ def prepare(
     )
     # A plan of the kit's may have them from a curl command.
     own = {name: settings.properties.get(name, "") for name in ("url", "proxy") if plan.is_for_kit}
-    for sentence in [] if is_for_gui else literal_secrets({**own, **settings.given}, is_for_kit=plan.is_for_kit):
+    secrets = [
+        *literal_secrets({**own, **settings.given}, is_for_kit=plan.is_for_kit),
+        *literal_secrets(settings.extra, "-G", is_for_kit=False),
+        *secrets_of_java(what.jmeter_options),
+    ]
+    for sentence in [] if is_for_gui else secrets:
         note(sentence)
     settings, of_kit = run_settings.resolve_load(settings, plan, run_dir)
     if not is_for_gui and {settings.properties.get(name) for name in ("ramp_s", "hold_s")} == {"0"}:

@@ -1,8 +1,9 @@
 """Secrets in the values of properties: what stands there as it is, is recorded with the run."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from framestorm.run.properties import assigned
 from framestorm.run.values import SECRET
 
 _HEADER = re.compile(r"\s*(?P<name>[\w-]+)\s*:\s*(?P<value>.*\S)\s*")
@@ -17,39 +18,55 @@ _USER_INFO = re.compile(r"(?:^|//)[^/@\s:]*:(?P<value>[^/@\s]+)@")
 _PARAMETER = re.compile(r"[?&](?P<name>[^=&#]+)=(?P<value>[^&#]+)")
 
 
-def literal_secrets(given: Mapping[str, str], *, is_for_kit: bool = True) -> list[str]:
-    """Return a sentence for each secret that stands as it is in a value that the command line sets.
+def literal_secrets(given: Mapping[str, str], letter: str = "-J", *, is_for_kit: bool = True) -> list[str]:
+    """Return a sentence for each secret that stands as it is in a value that the command line sets by this letter.
 
-    Only the kit's plans read `${env:NAME}`; any other can read the environment by a function.
+    Only the kit's plans read `${env:NAME}`, in their own properties; any other can read the environment by a function.
     """
-    return list(dict.fromkeys(_literal(given, is_for_kit=is_for_kit)))
+    return list(dict.fromkeys(_literal(given, letter, is_for_kit=is_for_kit)))
 
 
-def _literal(given: Mapping[str, str], *, is_for_kit: bool) -> Iterator[str]:
+def secrets_of_java(words: Iterable[str]) -> list[str]:
+    """Return a sentence for each secret that stands as it is in a word of -D."""
+    given = assigned((word[2:] for word in words if word.startswith("-D")), "-D")
+    recorded = "has a literal value, which is recorded in the run's files; a file of -S keeps it out"
+    return [f"-D{name} {recorded}" for name, value in given.items() if _is_secret(name, value)]
+
+
+def is_secret_header(name: str, value: str) -> bool:
+    """Return whether a header has a secret that stands as it is in its value; each key is one."""
+    return _is_secret(name, value) or ("key" in name.lower() and _is_literal(value))
+
+
+def _literal(given: Mapping[str, str], letter: str, *, is_for_kit: bool) -> Iterator[str]:
     for name, value in given.items():
         if name == "headers" and not value.startswith("@"):
             for line in re.split(r"\n|\\n", value):
                 header = _HEADER.fullmatch(line)
-                if header and _is_secret(header["name"], header["value"]):
+                if header and is_secret_header(header["name"], header["value"]):
                     kept = f"{header['name']}: " + ("Bearer ${env:NAME}" if "bearer" in line.lower() else "${env:NAME}")
-                    yield _sentence(f"the header {header['name']} has a literal value", f"-Jheaders='{kept}'")
+                    yield _sentence(f"the header {header['name']} has a literal value", f"{letter}headers='{kept}'")
         elif _is_secret(name, value):
-            of_plan = f"${{__groovy(System.getenv('NAME'))}} in place of -J{name}, in the plan,"
-            kept = f"-J{name}='${{env:NAME}}'" if is_for_kit else of_plan
-            yield _sentence(f"-J{name} has a literal value", kept)
+            of_plan = f"${{__groovy(System.getenv('NAME'))}} in place of {letter}{name}, in the plan,"
+            kept = f"{letter}{name}='${{env:NAME}}'" if is_for_kit else of_plan
+            yield _sentence(f"{letter}{name} has a literal value", kept)
         info = _USER_INFO.search(value) if name in ("url", "proxy") else None
         if info and not SECRET.search(info["value"]):
-            yield _sentence(f"-J{name} has a literal password", "user:${env:NAME}@ in single quotes")
+            yield _sentence(f"{letter}{name} has a literal password", "user:${env:NAME}@ in single quotes")
         for parameter in _PARAMETER.finditer(value) if name == "url" else ():
             is_key = parameter["name"].lower() in ("key", "sig", "code")
             if (is_key and not SECRET.search(parameter["value"])) or _is_secret(*parameter.groups()):
                 kept = f"{parameter['name']}=${{env:NAME}} in single quotes"
-                yield _sentence(f"{parameter['name']} in -Jurl has a literal value", kept)
+                yield _sentence(f"{parameter['name']} in {letter}url has a literal value", kept)
 
 
 def _is_secret(name: str, value: str) -> bool:
     if not _SECRET_NAME.fullmatch(name) or _NO_SECRET_NAME.fullmatch(name):
         return False
+    return _is_literal(value)
+
+
+def _is_literal(value: str) -> bool:
     # A value from a row or a function of the plan is not known here.
     return bool(value) and not SECRET.search(value) and not re.search(r"\{[^{}]+\}|\$\{", value)
 

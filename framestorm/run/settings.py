@@ -51,7 +51,7 @@ class Settings:
     @property
     def every(self) -> dict[str, str]:
         """All of them, as JMeter has them during the run."""
-        return {**self.of_files, **self.extra, **self.of_jmeter, **self.values}
+        return {**self.of_files, **self.of_jmeter, **self.values, **self.extra}
 
 
 def read_settings(plan: Plan, what: What) -> Settings:
@@ -60,6 +60,9 @@ def read_settings(plan: Plan, what: What) -> Settings:
     Raises:
         UsageError: the plan has no such property, or it cannot have that value.
     """
+    of_kit = (*plan.settable, *plan.filled_in) if plan.is_for_kit else ()
+    if own := next((name for name in what.extra if name in of_kit), None):
+        raise UsageError(f"-G{own}: it is a property of {plan.path.name}: give it by -J, which reaches slaves too")
     of_files = java_properties.assigned(what.all_property_files)
     # As in JMeter: -J without a value removes a property, so that its default counts; in a file, nothing is a value.
     empty = [name for name, value in what.given.items() if name in plan.settable and not value]

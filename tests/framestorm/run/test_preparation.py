@@ -12,7 +12,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.model import form
 from framestorm.model import plan as plans
 from framestorm.model.facets import GRPC
-from framestorm.run import new_plan, output, preparation, settings, target, video
+from framestorm.run import new_plan, output, plugins, preparation, settings, target, video
 from framestorm.run import properties as java_properties
 from framestorm.run.options import Output, What, Where
 from framestorm.run.preparation import check_criteria, prepare
@@ -394,3 +394,33 @@ def test_secrets_of_a_plan_of_ones_own_are_told(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     prepare(What(tmp_path / "a.jmx", {}), tmp_path / "run")
     assert "api_key in -Jurl has a literal value" in capsys.readouterr().err
+
+
+def test_secrets_by_any_letter_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("-Djavax.net.ssl.keyStorePassword=abc",)
+    asked = replace(what("requests", url="http://h/f"), extra={"api_token": "abc"}, jmeter_options=words)
+    prepare(asked, tmp_path / "run")
+    told = capsys.readouterr().err
+    assert "-Gapi_token has a literal value" in told
+    assert "-Djavax.net.ssl.keyStorePassword has a literal value" in told and "abc" not in told
+
+
+@pytest.mark.parametrize("name", ["users", "tree"])
+def test_a_property_of_a_kit_plan_is_given_by_j_alone(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"-G{name}: it is a property of requests\.jmx: give it by -J"):
+        prepare(replace(what("requests", url="http://h/f"), extra={name: "50"}), tmp_path / "run")
+
+
+def test_a_plan_is_checked_with_the_value_that_counts(tmp_path: Path) -> None:
+    path = foreign.write_plan(tmp_path / "their.jmx", foreign.REQUEST.format(url="http://h/"))
+    path.write_text(path.read_text().replace(">2<", ">${__P(n,5)}<"))
+    prepared = prepare(What(path, given={"n": "3"}, extra={"n": "7"}), tmp_path / "run")
+    assert [load.total for load in prepared.loads] == [7]
+
+
+def test_a_jar_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "JARS", tmp_path)
+    (tmp_path / "broken.jar").write_text("no archive")
+    plan = plans.read(foreign.write_plan(tmp_path / "their.jmx", foreign.script("${__unknown()}")))
+    with pytest.raises(UsageError, match=r"broken\.jar cannot be read as a jar"):
+        plugins.check(plan, plan.root, {})

@@ -7,8 +7,9 @@ import pytest
 from framestorm import paths
 from framestorm.errors import UsageError
 from framestorm.model import plan as plans
+from framestorm.run import new_plan
 from framestorm.run.needs import look
-from framestorm.run.secrets import literal_secrets
+from framestorm.run.secrets import literal_secrets, secrets_of_java
 
 ENV = "${env:TOKEN}"
 
@@ -18,6 +19,7 @@ ENV = "${env:TOKEN}"
     [
         ("headers", "Authorization: Bearer abc", "the header Authorization"),
         ("headers", "Accept: */*\nx-api-key: abc", "the header x-api-key"),
+        ("headers", "x-functions-key: abc", "the header x-functions-key"),
         ("headers", "Accept: */*\\nCookie: session=abc", "the header Cookie"),
         ("url", "https://u:abc@host/f", "-Jurl has a literal password"),
         ("url", "https://host/f?a=1&api_key=abc", "api_key in -Jurl"),
@@ -55,6 +57,25 @@ def test_what_is_no_literal_secret(name: str, value: str) -> None:
 def test_another_plan_reads_the_environment_by_a_function() -> None:
     (sentence,) = literal_secrets({"api_token": "abc"}, is_for_kit=False)
     assert "${__groovy(System.getenv('NAME'))}" in sentence and "${env:" not in sentence
+
+
+def test_properties_of_the_slaves_are_named_by_their_letter() -> None:
+    (sentence,) = literal_secrets({"api_token": "abc"}, "-G", is_for_kit=False)
+    assert sentence.startswith("-Gapi_token has a literal value") and "in place of -Gapi_token" in sentence
+
+
+def test_a_literal_secret_of_java_is_told() -> None:
+    (sentence,) = secrets_of_java(["-Djavax.net.ssl.keyStorePassword=abc", "-Duser.language=en", "-Stoken=abc"])
+    assert sentence.startswith("-Djavax.net.ssl.keyStorePassword has") and "-S" in sentence and "abc" not in sentence
+
+
+@pytest.mark.parametrize("name", ["Proxy-Authorization", "X-Password", "X-Credential", "Ocp-Apim-Subscription-Key"])
+def test_a_header_of_curl_that_is_a_secret_is_told(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new_plan.write(tmp_path / "a.jmx", f"curl -H '{name}: abc' -H 'X-B: {ENV}' http://h/f", paths.JMX / "requests.jmx")
+    (told,) = capsys.readouterr().err.splitlines()
+    assert f"the header {name} is written to a file" in told
 
 
 @pytest.mark.parametrize("name", ["requests", "request-rate", "face-blur"])
