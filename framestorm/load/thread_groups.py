@@ -47,7 +47,7 @@ def _of_threads(fields: Fields, load: Load) -> Load:
     if lasts_s < ramp_s:
         points[1] = (lasts_s, users * lasts_s / ramp_s)
     start_s = None if load.start_s is None else load.start_s + delay_s
-    return replace(load, curve=curve([*points, (lasts_s, points[1][1])]), start_s=start_s)
+    return replace(load, curve=curve([*points, (lasts_s, points[1][1])]), start_s=start_s, delay_s=delay_s)
 
 
 def _rising(target: float, ramp_s: float, hold_s: float, steps: int) -> list[tuple[float, float]]:

@@ -21,6 +21,7 @@ class Load:
     has_end: the curve ends with its last point.
     groups: the thread groups whose samples these are. labels: those of the samplers that a timer paces; empty for all.
     start_s: from the test's start to the group's, None if it waits for others or that is not known.
+    delay_s: of that, or after the others, the part that JMeter waits once it has begun the group.
     limit: the most threads that may send at the same time, None without a limit.
     is_aside: of a group that sets up or tears down.
     unknown: what of it is not known before the run, and why.
@@ -37,6 +38,7 @@ class Load:
     groups: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     start_s: float | None = 0.0
+    delay_s: float = 0.0
     limit: int | None = None
     is_aside: bool = False
     unknown: str = ""

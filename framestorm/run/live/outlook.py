@@ -22,7 +22,10 @@ LOG_BYTES = 1 << 20
 
 
 class Outlook:
-    """The planned load. Its moments are epoch seconds; `starts` are those of the thread groups that have started."""
+    """The planned load. Its moments are epoch seconds; `starts` are those of the thread groups that JMeter has begun.
+
+    A start is that of the group's load, which may be later; it is known by the group's name.
+    """
 
     def __init__(self, loads: Sequence[Load]) -> None:
         self._groups = [load for load in loads if not load.is_aside and not load.is_timer]
@@ -32,7 +35,9 @@ class Outlook:
         of_open = [load for load in self._groups if load.is_open]
         self._rates = self._timers or of_open
         paced = {name for load in self._rates for name in load.groups}
-        if not {load.name for load in self._groups} <= paced or not all(load.curve for load in self._rates):
+        names = {load.name for load in self._groups}
+        self._are_told_apart = len(names) == len(self._groups)
+        if not (self._are_told_apart and names <= paced and all(load.curve for load in self._rates)):
             self._rates = []
 
     def users(self, now_s: float, starts: Mapping[str, float]) -> int | None:
@@ -50,14 +55,14 @@ class Outlook:
         return sum(totals) if totals and are_together and len(totals) == len(self._groups) else None
 
     def end_s(self, starts: Mapping[str, float]) -> float | None:
-        """When the load ends by the plan; None if it ends by itself, or has not begun."""
+        """When the load ends by the plan; None if it ends by itself, has not begun, or two groups have one name."""
         lengths = {load.name: self._length_s(load) for load in self._groups}
         ends = [at_s + length for name, at_s in starts.items() if (length := lengths.get(name)) is not None]
-        waiting = [length for name, length in lengths.items() if name not in starts]
-        if not ends or None in lengths.values():
+        waiting = [load.delay_s + (lengths[load.name] or 0.0) for load in self._groups if load.name not in starts]
+        if not ends or None in lengths.values() or not self._are_told_apart:
             return None
         # Groups start together, or each after the one before.
-        return max(ends) + sum(filter(None, waiting))
+        return max(ends) + sum(waiting)
 
     def asked_per_s(self, since_s: float, until_s: float, starts: Mapping[str, float]) -> float | None:
         """Return the mean planned rate between two moments; None without one."""
@@ -65,7 +70,7 @@ class Outlook:
         for load in self._rates:
             start_s = min((starts[name] for name in load.groups if name in starts), default=None)
             due += 0 if start_s is None else load.between(since_s - start_s, until_s - start_s)
-        return due / (until_s - since_s) if self._rates and until_s > since_s else None
+        return due / (until_s - since_s) if self._rates and starts and until_s > since_s else None
 
     def is_of(self, labels: Collection[str]) -> bool:
         """Whether the planned rate is one of samples with these labels, not of arrivals that have several samples."""

@@ -183,6 +183,12 @@ def test_groups_one_after_the_other_need_the_threads_of_the_largest(serial: str,
     assert users_at_once(loads, is_serial=serial == "true") == most
 
 
+def test_a_startup_delay_is_known_of_a_group_that_waits_for_another(tmp_path: Path) -> None:
+    groups = [users(name, 1, ramp_time=0, scheduler="true", duration=9, delay=3) for name in ("a", "b")]
+    loads = read("".join(groups), tmp_path, serial="true")
+    assert [(load.start_s, load.delay_s) for load in loads] == [(3, 3), (None, 3)]
+
+
 def test_each_of_several_hosts_makes_the_whole_load() -> None:
     one = Load("g", "ThreadGroup", "users", total=3, limit=3, curve={"x": [0, 5], "y": [0, 3]})
     two = one.on_each_of(2)

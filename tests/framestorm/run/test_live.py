@@ -189,6 +189,47 @@ def test_groups_that_run_one_after_the_other_add_up(tmp_path: Path) -> None:
     assert view.line().startswith("10 s of 30 s, 20 s left")  # the first ended early, or both run together
 
 
+def test_a_startup_delay_is_no_part_of_the_load(tmp_path: Path) -> None:
+    now_s = time.time()
+    loads = [{**closed_load(20, 60), "start_s": 90.0, "delay_s": 90.0}]
+    write_run(tmp_path, loads=loads, label="request", stop_if=["errors > 5"], started_ms=(now_s - 85) * 1000)
+    (tmp_path / "jmeter.log").write_text(log_line(now_s - 80, "Starting ThreadGroup: 1 : users"))
+    view = view_of(tmp_path, now_s)
+    assert view.line() == "starting JMeter, 85 s"
+    rows = [(*row, "request") for row in answered(10, now_s + 35, ok=False)]
+    write_samples(tmp_path, *rows, columns=(*JTL, "label"))
+    view.read(now_s + 40)
+    assert view.line().startswith("30 s of 60 s, 30 s left") and view.decision is not None
+
+
+def test_groups_of_one_name_have_no_end_that_is_known(tmp_path: Path) -> None:
+    now_s = time.time()
+    loads = [closed_load(1, lasts_s, "Thread Group") for lasts_s in (600, 60)]
+    write_run(tmp_path, loads=loads, started_ms=(now_s - 100) * 1000)
+    starts = [log_line(now_s - 90, f"Starting ThreadGroup: {number} : Thread Group") for number in (1, 2)]
+    (tmp_path / "jmeter.log").write_text("".join(starts))
+    assert view_of(tmp_path, now_s).line().startswith("90 s  |")
+
+
+@pytest.mark.parametrize(
+    ("starts", "words"),
+    [
+        ([0.0, None], "70 s of 2 min 00 s, 50 s left"),  # one after the other
+        ([5.0, 25.0], "70 s of 80 s, 10 s left"),
+        ([None], "70 s: the 60 s of the plan are over"),
+        ([None, None], "70 s  |"),  # after a group that sets up: together, or one after the other
+    ],
+)
+def test_over_slaves_the_first_group_starts_with_the_first_sample(
+    starts: list[float | None], words: str, tmp_path: Path
+) -> None:
+    now_s = time.time()
+    loads = [{**closed_load(1, 60, f"group {n}"), "start_s": start_s} for n, start_s in enumerate(starts)]
+    write_run(tmp_path, loads=loads, hosts=HOSTS, started_ms=(now_s - 80) * 1000)
+    write_samples(tmp_path, *answered(5, now_s - 70))
+    assert view_of(tmp_path, now_s).line().startswith(words)
+
+
 @pytest.mark.parametrize(("start_s", "users"), [(0.0, "1 of 7 users now"), (None, "1 user now")])
 def test_users_of_groups_that_may_not_run_together_are_not_added_up(
     tmp_path: Path, start_s: float | None, users: str
