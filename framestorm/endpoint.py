@@ -117,6 +117,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
         login = base64.b64encode(urllib.parse.unquote(f"{way.username}:{way.password or ''}").encode()).decode()
         connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
     try:
+        name.encode("idna")  # where this fails, wrap_socket would leave the connection open
         connection.connect()
         context.wrap_socket(connection.sock, server_hostname=name).close()
     except ssl.SSLCertVerificationError as error:
@@ -135,7 +136,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
         if error.reason == "WRONG_VERSION_NUMBER":
             raise FramestormError(f"{host}:{port} does not speak TLS: does its URL begin with http://?") from None
         # It may want a client's certificate, which the samples show.
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:  # the second of a name such as a..b
         raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
     finally:
         connection.close()

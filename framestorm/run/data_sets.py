@@ -183,11 +183,13 @@ def _of_number(
 def read(data: DataSet) -> Rows:
     """Read the rows of a data set; the first has the number 1, a header 0."""
     rows = Rows()
-    field_ = rf'(?:"(?:[^"]|"")*"|[^"{re.escape(data.separator)}]*)'
-    whole = re.compile(rf"{field_}(?:{re.escape(data.separator)}{field_})*", re.DOTALL)
+    separator, quoted = re.escape(data.separator), r'"[^"]*(?:""[^"]*)*'
+    field_ = rf'(?:{quoted}"|[^"{separator}]*)'
+    whole = re.compile(rf"{field_}(?:{separator}{field_})*")
+    beginning = re.compile(rf"\ufeff?(?:{field_}{separator})*{quoted}")
     number = -1 if data.skips_first else 0
     with data.path.open(encoding=data.encoding, errors="replace") as file:
-        for whole_row in _texts(file, data.is_quoted):
+        for whole_row in _texts(file, beginning if data.is_quoted else None):
             text = whole_row.removeprefix("\ufeff")
             number += 1
             if _REPLACEMENT in text and rows.n < MOST_ROWS:
@@ -206,23 +208,30 @@ def read(data: DataSet) -> Rows:
                 continue
             if '"' in text and not data.is_quoted and any(map(_is_in_quotes, text.split(data.separator))):
                 rows.in_quotes.append(number)
-            plain = re.sub(r'"(?:[^"]|"")*"', "", text) if data.is_quoted else text
+            plain = re.sub('"[^"]*"', "", text) if data.is_quoted else text
             length = plain.count(data.separator) + 1
             rows.by_length[length] += 1
             rows.first_of_length.setdefault(length, number)
     return rows
 
 
-def _texts(lines: Iterable[str], is_quoted: bool) -> Iterator[str]:
-    """Yield the rows of a file without their ends; a line break within quotes belongs to its row."""
-    row = ""
+def _texts(lines: Iterable[str], beginning: re.Pattern[str] | None) -> Iterator[str]:
+    """Yield the rows of a file without their ends; a line break within quotes belongs to its row.
+
+    beginning: of such a row, its first line; None where quotes mean nothing.
+    """
+    row: list[str] = []
+    is_open = False
     for line in lines:
-        row += line
-        if not is_quoted or row.count('"') % 2 == 0:
-            yield row.removesuffix("\n")
-            row = ""
+        if beginning is not None and line.count('"') % 2:
+            # A quote within a value opens nothing.
+            is_open = not is_open if row else beginning.fullmatch(line) is not None
+        row.append(line)
+        if not is_open:
+            yield "".join(row).removesuffix("\n")
+            row = []
     if row:
-        yield row.removesuffix("\n")
+        yield "".join(row).removesuffix("\n")
 
 
 def _is_in_quotes(value: str) -> bool:

@@ -75,7 +75,10 @@ def _is_agreed_alone(url: str) -> bool:
 def _answers(url: str) -> bool:
     """Return whether a server without TLS answers a client that begins with HTTP/2."""
     answer = b""
-    with contextlib.suppress(OSError), socket.create_connection(host_and_port(url), CONNECT_WITHIN_S) as connection:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        socket.create_connection(host_and_port(url), CONNECT_WITHIN_S) as connection,
+    ):
         connection.sendall(_PREFACE)
         while len(answer) < _HEAD_BYTES and (more := connection.recv(_HEAD_BYTES)):
             answer += more
@@ -93,5 +96,5 @@ def _agreed(place: tuple[str, int], protocol: str) -> str | None:
             context.wrap_socket(plain, server_hostname=place[0].partition("%")[0]) as encrypted,
         ):
             return encrypted.selected_alpn_protocol()
-    except OSError:
+    except (OSError, ValueError):  # the latter of a name such as a..b
         return None

@@ -50,7 +50,7 @@ def curl_command(url: str, headers: Sequence[str], *, is_binary: bool = False) -
         is_binary: the inputs are bytes that follow the JSON, in place of numbers in it.
 
     Raises:
-        UsageError: the URL is of no model, or a variable is not set.
+        UsageError: the URL is of no model, a variable is not set, or only bytes can have the type of an input.
         FramestormError: the model does not answer, or says nothing of its inputs.
     """
     found = _MODEL.search(url)
@@ -60,6 +60,9 @@ def curl_command(url: str, headers: Sequence[str], *, is_binary: bool = False) -
     inputs = [_example(each, model) for each in _inputs(model, headers)]
     words = ["curl", *(word for header in headers for word in ("-H", header))]
     if not is_binary:
+        if half := next((each for each in inputs if each["datatype"] in ("FP16", "BF16")), None):
+            what = f"input {half['name']} is {half['datatype']}, which servers do not take as JSON"
+            raise UsageError(f"--kserve-v2: {what}: add --binary, or use grpc://")
         return shlex.join([*words, "--json", json.dumps({"inputs": inputs}), f"{model}/infer"]), b""
     contents = [_packed(each["datatype"], each.pop("data")) for each in inputs]
     for each, content in zip(inputs, contents, strict=True):

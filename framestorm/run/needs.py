@@ -1,5 +1,6 @@
 """What a plan needs beyond its text, looked at before the load: files, classes of plug-ins, and hosts that it calls."""
 
+import contextlib
 import re
 import shlex
 import xml.etree.ElementTree as ET
@@ -40,8 +41,13 @@ class Address(NamedTuple):
     is_of_resolver: bool = False
 
     def way(self, proxies: Proxies) -> str:
-        """Return host:port of the proxy by which JMeter sends them: its own before that of the run; empty if none."""
-        return self.proxy or proxies.way_to(self.url, is_java_client=self.is_java_client)
+        """Return host:port of the proxy by which JMeter sends them: its own before that of the run; empty if none.
+
+        Empty too of what is no URL, of which JMeter says so.
+        """
+        with contextlib.suppress(UsageError):
+            return self.proxy or proxies.way_to(self.url, is_java_client=self.is_java_client)
+        return ""
 
 
 @dataclass(frozen=True)
@@ -207,8 +213,10 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
         if path and path.startswith(("http://", "https://")):
             scheme, _, rest = path.partition("://")
             domain, port = re.split("[/?#]", rest)[0].rpartition("@")[2], ""
+        if port and not (port.strip().isdecimal() and int(port)):  # JMeter takes it for none
+            port = ""
         if domain and port is not None and scheme in ("", "http", "https"):
-            url = f"{scheme or 'http'}://{domain}" + (f":{port}" if port else "")
+            url = f"{scheme or 'http'}://{domain}" + (f":{port.strip()}" if port else "")
             # Java's own client does not ask the DNS Cache Manager.
             own = () if is_java_client else hosts.get(domain.partition(":")[0], ())
             yield Address(url, proxy, is_java_client, own, has_resolver and not is_java_client)

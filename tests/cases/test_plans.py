@@ -7,6 +7,7 @@ import pytest
 
 from framestorm import cli
 from framestorm.errors import UsageError
+from framestorm.run import data_sets
 from framestorm.run.options import What
 from framestorm.run.preparation import prepare
 from tests.run import foreign
@@ -293,6 +294,25 @@ def test_a_data_set_is_read_before_the_load_as_jmeter_will(
     elements = data_set(tmp_path, content, **fields) + CALL.replace("${x}", "${name}/${age}")
     checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
     assert word in checked.text and bool(word) == bool(checked.notes), checked.text
+
+
+@pytest.mark.parametrize(
+    ("content", "n", "misquoted"),
+    [
+        ('ann,5" pipe\nbob,2\n', 2, [1]),
+        ('ann,"5" pipe\nbob,2\n', 2, [1]),
+        ('"ann"",\nb",1\nbob,2\n', 2, []),
+        ('\ufeff"a\nnn",1\nbob,2\n', 2, []),
+        ('ann,"1\n' + "bob,2\n" * 200_000, 1, [1]),
+    ],
+)  # fmt: skip
+def test_a_quote_within_a_value_spoils_its_own_row_alone(
+    content: str, n: int, misquoted: list[int], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(content, encoding="utf-8")
+    rows = data_sets.read(data_sets.DataSet(path, "UTF-8", ",", True, False, ["name", "age"], False, "<EOF>"))
+    assert (rows.n, rows.misquoted) == (n, misquoted)
 
 
 @pytest.mark.parametrize(

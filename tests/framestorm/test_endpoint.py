@@ -141,3 +141,5 @@ def test_a_certificate_is_checked_for_the_name_in_the_host_header(certificate: P
         endpoint.check_certificate(url, "-Jca", f"@{certificate}", server_name="localhost")
         with pytest.raises(FramestormError, match=r"for the Host header's name other\.example is not valid"):
             endpoint.check_certificate(url, "-Jca", f"@{certificate}", server_name="other.example")
+        with pytest.raises(FramestormError, match="no TLS connection to 127"):
+            endpoint.check_certificate(url, "-Jca", f"@{certificate}", server_name="a..b")

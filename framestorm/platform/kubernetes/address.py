@@ -58,7 +58,7 @@ def leads_somewhere(host: str) -> bool:
     """Return whether a name has an address here."""
     try:
         socket.getaddrinfo(host, None)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter of a name such as a..b
         return False
     return True
 

@@ -17,6 +17,7 @@ from framestorm.model.run import Record
 from framestorm.model.study import Study
 from framestorm.platform import registry
 from framestorm.platform.base import Check, Count, Platform, Reading, SettingError, Site, TargetSettings
+from framestorm.platform.kubernetes import address
 from framestorm.platform.registry import Platforms
 from framestorm.points.folder import StudyFolder, StudyRecord
 from framestorm.run import jmeter
@@ -152,6 +153,10 @@ def test_an_address_leads_to_its_platform() -> None:
         with pytest.raises(UsageError) as refusal:
             registry.at(url, Site())
         assert "pw" not in str(refusal.value)
+
+
+def test_a_name_that_cannot_be_looked_up_leads_nowhere() -> None:
+    assert not address.leads_somewhere("a..b")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,13 @@ def test_every_input_has_an_example(serve: Serve, monkeypatch: pytest.MonkeyPatc
     ]
 
 
+@pytest.mark.parametrize("datatype", ["FP16", "BF16"])
+def test_a_type_that_json_does_not_have_is_refused(serve: Serve, datatype: str) -> None:
+    host = serve({"inputs": [tensor("FP32", 1), tensor(datatype, 2, name="half")]})
+    with pytest.raises(UsageError, match=f"input half is {datatype}, .*: add --binary"):
+        curl_command(f"{host}/v2/models/a", [])
+
+
 def test_binary_inputs_follow_the_json(serve: Serve) -> None:
     inputs = [
         tensor("FP32", 2),

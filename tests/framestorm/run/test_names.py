@@ -2,14 +2,16 @@
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from framestorm import paths
 from framestorm.model import plan as plans
-from framestorm.run import names
-from framestorm.run.needs import Address
+from framestorm.run import http2, names
+from framestorm.run.needs import Address, look
 from framestorm.run.proxy import Proxies
+from tests.run import foreign
 
 V4, V6 = "127.0.0.1", "::1"
 
@@ -65,3 +67,25 @@ def test_one_address_or_none_that_counts_is_no_news(port: int) -> None:
     assert names.several(plans.read(paths.JMX / "requests.jmx"), called, Proxies({})) == ()
     only_v4 = Proxies({"java.net.preferIPv4Stack": "true"})
     assert names.several(plans.read(paths.JMX / "requests.jmx"), [Address("http://two.example")], only_v4) == ()
+
+
+@pytest.mark.parametrize(("port", "url"), [("0", "http://h"), ("80x", "http://h"), (" 8080 ", "http://h:8080")])
+def test_a_port_is_as_jmeter_reads_it(port: str, url: str, tmp_path: Path) -> None:
+    field = '<stringProp name="HTTPSampler.{}">{}</stringProp>'
+    fields = field.format("domain", "h") + field.format("port", port) + field.format("path", "/f")
+    request = foreign.REQUEST.format(url="").replace(field.format("path", ""), fields)
+    needs = look(plans.read(foreign.write_plan(tmp_path / "theirs.jmx", request)), {})
+    assert [address.url for address in needs.addresses] == [url]
+
+
+def test_what_is_no_address_ends_no_run_by_a_proxy() -> None:
+    called = [Address("https://h:99999"), Address("https://[h")]
+    proxies = Proxies({"http.proxyHost": "proxy", "http.proxyPort": "3128"})
+    assert names.several(plans.read(paths.JMX / "requests.jmx"), called, proxies) == ()
+    http2.note_agreed(called, proxies)
+
+
+@pytest.mark.parametrize("host", ["www..example.com", f"{'x' * 64}.example.com"])
+def test_a_name_that_cannot_be_looked_up_speaks_no_http2(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    http2.note_agreed([Address(f"https://{host}")], Proxies({}))
+    assert capsys.readouterr().err == ""
