@@ -140,7 +140,8 @@ class Sender:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:  # the last by a chunk of -1 bytes
             ended_ns, cause = time.perf_counter_ns(), _cause(error)
         self._request.body = None
-        if exchange.is_left and receiver is not None and receiver.whole_ns is not None:
+        is_ended = exchange.is_left or cause == "reset"
+        if is_ended and receiver is not None and receiver.whole_ns is not None:
             ended_ns, cause = receiver.whole_ns, None
         if cause in {"connect", "connect-timeout"}:
             exchange.sent_bytes = 0
@@ -218,16 +219,26 @@ class _Exchange:
 class _Connection(HTTPConnection):
     response_class = FinalResponse
 
+    def request(self, *arguments: Any, **options: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        self.timeout = None  # urllib3 would send the body within that of connecting; the alarm holds it to its time
+        super().request(*arguments, **options)
 
-class _TlsConnection(HTTPSConnection):
-    response_class = FinalResponse
+
+class _TlsConnection(_Connection, HTTPSConnection):
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except TimeoutError as error:  # which urllib3 takes for that of an answer
+            raise urllib3.exceptions.ConnectTimeoutError(self, "handshake") from error
 
 
-class _TimedConnection(HTTPConnection):
+class _TimedConnection(_Connection):
     response_class = TimedResponse
 
 
-class _TimedTlsConnection(HTTPSConnection):
+class _TimedTlsConnection(_TlsConnection):
     response_class = TimedResponse
 
 

@@ -245,7 +245,6 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("no-last-line", "no-end"),
         ("no-tokens", "no-tokens"),
         ("empty", "no-end"),
-        ("broken-at-end", "reset"),
         ("late-error", "error-event: The model `x` does not exist."),
         ("messages", "unknown-pieces: message_start"),
         ("tokens", "unknown-pieces: index, token"),
@@ -294,8 +293,8 @@ def test_a_stream_that_stops_or_never_ends(
     assert (sample.get("ttft_ms") is not None) == (behaviour == "endless")
 
 
-@pytest.mark.parametrize("behaviour", ["left-open", "pings"])
-def test_an_answer_that_is_left_open_after_its_end_is_whole(model: StandIn, behaviour: str) -> None:
+@pytest.mark.parametrize("behaviour", ["left-open", "pings", "broken-at-end"])
+def test_an_answer_that_is_left_open_or_broken_off_after_its_end_is_whole(model: StandIn, behaviour: str) -> None:
     """And the next one comes over a new connection."""
     done = ask(model, behaviour, "--timeout-s", 8, "--stall-timeout-s", 4, "--turns", 2)
     assert [(sample["cause"], sample["censored"], sample["tokens"]) for sample in done.samples] == [

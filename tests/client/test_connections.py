@@ -77,6 +77,12 @@ def test_a_certificate_for_another_name_is_not_accepted(
     assert server.received == []
 
 
+@clients
+def test_a_handshake_without_an_answer_is_no_connection(send: Send) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert send(f"https://127.0.0.1:{silent.getsockname()[1]}/") == (None, "connect-timeout")
+
+
 @pytest.mark.parametrize(
     ("headers", "name"),
     [({}, None), ({"Host": ""}, None), ({"host": "a:80"}, "a"), ({"Host": "[::1]:80"}, "::1"), ({"X": "a"}, None)],

@@ -3,18 +3,22 @@
 import gzip
 import http.client
 import signal
+import ssl
 import tracemalloc
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import urllib3.connection
 
 import send
 from send import Sender
-from tests.stand_in import Answer, StandIn, serving
+from tests.odd_server import OddServer, serving_oddly
+from tests.stand_in import Answer, StandIn, make_certificate, serving
 
 BODY = b"iVBORw0KGgo="
+LARGE_BODY = bytes(32 * 2**20)  # more than the kernel keeps for a server that does not read
 
 
 @pytest.fixture
@@ -102,3 +106,33 @@ def test_the_environments_proxy_is_not_used(
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert sender.send(BODY).status == 500
     assert len(requests_seen) == 1
+
+
+def test_a_body_may_take_longer_to_send_than_a_connection_to_make() -> None:
+    with serving_oddly(OddServer()) as server:  # which reads after 0.4 s
+        url = f"http://127.0.0.1:{server.port}/early/200"
+        sender = Sender(url, "text/plain", "text/plain", timeout_s=20, connect_timeout_s=0.2)
+        sender.begin()
+        reply = sender.send(LARGE_BODY)
+        sender.close()
+    assert (reply.status, reply.cause) == (200, None)
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_body_that_is_never_read_ends_with_the_timeout(
+    scheme: str, is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = None
+    if scheme == "https":
+        both = make_certificate(tmp_path)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(both))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(both)
+    with serving_oddly(OddServer(context=context)) as server:
+        url = f"{scheme}://localhost:{server.port}/413/stay"
+        sender = Sender(url, "text/plain", "text/plain", timeout_s=2, connect_timeout_s=1, is_timed=is_timed)
+        sender.begin()
+        reply = sender.send(LARGE_BODY)
+        sender.close()
+    assert (reply.status, reply.cause, reply.censored) == (None, "timeout", True)
