@@ -1,9 +1,10 @@
 """Dispatching tasks: the interface of all dispatchers, and the events that they use.
 
 All tasks are known before the first begins. A dispatcher's threads and processes only put events into its queue; the
-caller of `next` does the rest. So nothing needs a lock, and every wait can be interrupted.
+caller of `next` does the rest. So nothing needs a lock, and every wait can be interrupted, by an event too.
 """
 
+import contextlib
 import queue
 import time
 from abc import ABC, abstractmethod
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from callbacks import Call
 from caller import Caller
+from interrupt import Stopped
 
 # A connection with a very slow answer is cut this long after a silent one would have timed out.
 TRICKLE_GRACE_S = 0.5
@@ -68,7 +70,7 @@ class Dispatcher(ABC):
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._events: queue.SimpleQueue[Handover | Acceptance | Call | TaskOutcome] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Handover | Acceptance | Call | TaskOutcome | Stopped] = queue.SimpleQueue()
         self._under_way: dict[int, Handover] = {}  # in the order they were handed over
         self._accepted_ms: dict[int, float] = {}
 
@@ -85,8 +87,16 @@ class Dispatcher(ABC):
         """How often a finished task was reported as done again."""
         return 0
 
+    def interrupt(self) -> None:
+        """Have `next` raise Stopped once it has seen what came before. A handler of signals may call this."""
+        self._events.put(Stopped())
+
     def next(self) -> Result:
-        """Wait for the next task that is done or has timed out."""
+        """Wait for the next task that is done or has timed out.
+
+        Raises:
+            Stopped: it was interrupted.
+        """
         while True:
             first = next(iter(self._under_way.values()), None)
             left_s = self._timeout_s if first is None else first.started_s + self._timeout_s - time.perf_counter()
@@ -99,7 +109,8 @@ class Dispatcher(ABC):
         self.halt()
         results = []
         while not self._events.empty():
-            results.append(self._take(0))
+            with contextlib.suppress(Stopped):  # of a second signal, or of one after the last task
+                results.append(self._take(0))
         results += [self._give_up(handover, "stopped") for handover in list(self._under_way.values())]
         return [result for result in results if result is not None]
 
@@ -108,6 +119,8 @@ class Dispatcher(ABC):
             event = self._events.get(timeout=wait_s)
         except queue.Empty:
             return None
+        if isinstance(event, Stopped):
+            raise event
         if isinstance(event, Handover):
             self._under_way[event.task] = event
             return None
@@ -120,6 +133,8 @@ class Dispatcher(ABC):
         raise NotImplementedError(f"only a queue tells of {event}")
 
     def _overdue(self) -> Result | None:
+        if not self._events.empty():  # an outcome may wait there, and its caller be at the next task
+            return None
         now_s = time.perf_counter()
         for handover in self._under_way.values():
             late_s = now_s - handover.started_s - self._timeout_s

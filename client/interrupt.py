@@ -20,18 +20,27 @@ class Interrupts:
     def __init__(self) -> None:
         self._asked = False
         self._allowed = False
+        self._call: Callable[[], None] | None = None
         signal.signal(signal.SIGTERM, self._handle)
         signal.signal(signal.SIGINT, self._handle)
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
         self._asked = True
-        if self._allowed:
+        if self._call is not None:
+            self._call()
+        elif self._allowed:
             self._allowed = False
             raise Stopped
 
     def allowed(self) -> Self:
         """Let Stopped be raised inside `with`, at once if a signal came before."""
         return self
+
+    def turn_into(self, call: Callable[[], None]) -> None:
+        """Turn the signals into calls of this instead; one that came before, at once."""
+        self._call = call
+        if self._asked:
+            call()
 
     def send(self, pause_s: float, send: Callable[[], "Reply"], size_bytes: int) -> "Reply":
         """Pause, then send a request; a Reply with the cause `stopped` is of one that was cut off, and the user ends.

@@ -24,10 +24,13 @@ class Pool(Dispatcher):
         self._executor = ProcessPoolExecutor(workers, context, _become_worker, (ready,))
         try:
             self._executor.submit(os.getpid)  # starts them all
-        except OSError as error:
-            raise DispatchError(f"{workers} processes cannot be started: {error}") from error
-        for _ in range(workers):
-            ready.get()
+            for _ in range(workers):
+                ready.get()
+        except BaseException as error:
+            _kill_workers()  # the end of this process would wait for those that were started
+            if isinstance(error, OSError):
+                raise DispatchError(f"{workers} processes cannot be started: {error}") from error
+            raise
 
     def start(self, count: int) -> None:
         for task in range(count):
@@ -46,9 +49,13 @@ class Pool(Dispatcher):
     def halt(self) -> None:
         self._is_halting = True
         # Not by multiprocessing.Pool: its end waits for ever for a lock that a killed process of it held.
-        for worker in multiprocessing.active_children():
-            worker.kill()
+        _kill_workers()
         self._executor.shutdown(cancel_futures=True)
+
+
+def _kill_workers() -> None:
+    for worker in multiprocessing.active_children():
+        worker.kill()
 
 
 def _become_worker(ready: "SimpleQueue[int]") -> None:

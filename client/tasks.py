@@ -75,14 +75,13 @@ def run(options: argparse.Namespace, account: Account, interrupts: Interrupts) -
     try:
         with interrupts.allowed():
             dispatcher = _ready(options)
+        interrupts.turn_into(dispatcher.interrupt)  # an exception could come between a result and its line
         account.begin(options.tasks)
         setup_ms = account.since_start_ms()
         intended_ms = time.time() * 1000
         dispatcher.start(options.tasks)
         for _ in range(options.tasks):
-            with interrupts.allowed():
-                result = dispatcher.next()
-            write(result)
+            write(dispatcher.next())
     except Stopped:
         stopped = True
     except LineError as error:

@@ -2,12 +2,15 @@
 
 import http.client
 import signal
+import subprocess
+import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import psutil
@@ -16,11 +19,11 @@ import pytest
 import tasks
 from arguments import statuses
 from caller import Caller
-from dispatch import DispatchError
+from dispatch import Dispatcher, DispatchError, Handover, TaskOutcome
 from headers import VARIABLE
 from pull import queue_url
 from tests.client.conftest import ANSWERS as FRAME_ANSWERS
-from tests.client.conftest import Done, lines_of, start, wait_until
+from tests.client.conftest import CLIENT, Done, lines_of, start, wait_until
 from tests.stand_in import Answer, Received, StandIn, serving
 
 ANSWERS = {
@@ -82,6 +85,18 @@ def gateway() -> Iterator[StandIn]:
 def run_tasks(mode: str, *words: object, tasks: int = 6) -> Done:
     with start("tasks.py", "--mode", mode, "--tasks", tasks, *words) as process:
         return Done(process)
+
+
+def run_changed(change: str, *words: object, tasks: int = 3) -> Done:
+    """Run tasks with a local pool after a change to the modules of the client."""
+    script = f"import os, signal, sys\n{change}\nimport tasks\nsys.exit(tasks.main())"
+    command = [sys.executable, "-c", script, "--mode", "local", "--tasks", tasks, *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*map(str, command)], cwd=CLIENT, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            return Done(process)
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("mode", ["local", "push", "pull"])
@@ -257,6 +272,75 @@ def test_stopped(gateway: StandIn, tmp_path: Path, mode: str, function: str, und
     assert (done.user["cause"], done.user["ok"], done.user["samples"]) == ("stopped", False, under_way)
     assert len(children) == (2 if mode == "local" else 0)
     assert not any(child.is_running() for child in children)
+
+
+THIRD_FORK = """
+fork, asked = os.fork, []
+def third_fork():
+    asked.append(1)
+    if len(asked) == 3:
+        {instead}
+    return fork()
+os.fork = third_fork
+"""
+
+
+@pytest.mark.parametrize(
+    ("instead", "status", "why"),
+    [
+        ("raise BlockingIOError('no process is left')", 2, "3 processes cannot be started: no process is left"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 1, ""),
+    ],
+)
+def test_a_pool_that_does_not_start_leaves_no_process(instead: str, status: int, why: str) -> None:
+    done = run_changed(THIRD_FORK.format(instead=instead), "--workers", 3)
+    assert (done.status, done.samples) == (status, [])
+    assert why in done.stderr and "Traceback" not in done.stderr
+    assert (done.user and done.user["cause"]) == (None if why else "stopped")
+
+
+STOPPED_WITH_A_RESULT = """
+import dispatch
+take = dispatch.Dispatcher._take
+def take_and_stop(self, wait_s):
+    result = take(self, wait_s)
+    if result is not None:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return result
+dispatch.Dispatcher._take = take_and_stop
+"""
+
+
+def test_a_task_that_is_done_at_the_moment_of_a_signal_is_told() -> None:
+    done = run_changed(STOPPED_WITH_A_RESULT, "--task-s", 1)
+    assert [(task["index"], task["cause"]) for task in done.samples] == [(0, None), (1, "stopped"), (2, "stopped")]
+    assert (done.status, done.user["cause"], done.stderr) == (1, "stopped", "")
+
+
+def test_the_next_task_of_a_worker_is_not_cut_for_an_earlier_one() -> None:
+    """A client that got its turn late finds what happened since in its queue."""
+
+    class Fixed(Dispatcher):
+        def start(self, count: int) -> None:
+            now_s = time.perf_counter()
+            for task, started_s in enumerate((now_s - 60, now_s)):
+                self._events.put(Handover(task, 0, started_s, caller))
+                self._events.put(TaskOutcome(task, started_s + 1, None))
+
+        def halt(self) -> None:
+            pass
+
+    class CutCaller(Caller):
+        causes: ClassVar[list[str]] = []
+
+        def cut(self, cause: str) -> None:
+            self.causes.append(cause)
+
+    caller = CutCaller("http://127.0.0.1:9/", {}, timeout_s=5, connect_timeout_s=5)
+    dispatcher = Fixed(timeout_s=5)
+    dispatcher.start(2)
+    assert [dispatcher.next().outcome.cause for _ in range(2)] == [None, None]
+    assert caller.causes == []
 
 
 @pytest.mark.parametrize("gateway", ["http://gateway:8080", "https://host/faas"])
