@@ -112,7 +112,7 @@ def _has_too_many_values(body: bytes) -> bool:
 def _answer(
     payload: str | bytes, faces: list[Face] | None, timings: Mapping[str, Any], cold: bool | None, encoding: Encoding
 ) -> AnswerContent:
-    begin = _decoded(payload[:12]) if isinstance(payload, str) else payload
+    begin = _decoded(payload.lstrip()[:12]) if isinstance(payload, str) else payload
     is_image = (begin or b"").startswith(SIGNATURES[encoding.image_format])
     handler_ms, model_ms = _milliseconds(timings.get("total")), _milliseconds(timings.get("model"))
     return AnswerContent(

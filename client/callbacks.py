@@ -8,7 +8,6 @@ counts; later ones are counted as repeated.
 
 import argparse
 import contextlib
-import json
 import re
 import secrets
 import socket
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from interrupt import Interrupts, Stopped
+from lines import LineError, Lines, complain
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Call:
         """When the worker started the call, as epoch ms."""
         return self.done_ms - self.took_ms
 
-    def as_json(self) -> str:
-        """Return the call as a line."""
+    def fields(self) -> dict[str, Any]:
+        """Return what its line has."""
         fields = {name: value for name, value in asdict(self).items() if name != "done_s"}
-        return json.dumps({**fields, "started_ms": self.started_ms})
+        return {**fields, "started_ms": self.started_ms}
 
 
 # Above what a function's answer is; one without an end must not fill the memory.
@@ -111,11 +111,16 @@ class CallbackReceiver:
         out: Path | None = None,
         on_call: Callable[[Call], None] | None = None,
     ) -> None:
-        """Listen on `host`; `on_call` gets each call once, in a thread of the server."""
+        """Listen on `host`; `on_call` gets each call once, in a thread of the server.
+
+        Raises:
+            LineError: the file `out` cannot be written.
+            OSError, OverflowError: this process cannot listen there.
+        """
         self.calls: dict[str, Call] = {}
         self.repeated = 0
         self._changed = threading.Condition()
-        self._out = out
+        self._lines = Lines(out)
         self._on_call = on_call
         self._path = f"/{secrets.token_urlsafe(16)}"
         self._server = _Server((host, port), self._handler())
@@ -139,15 +144,17 @@ class CallbackReceiver:
         self._server.serve_forever()
 
     def take(self, call: Call) -> None:
-        """Record a call, or that it was reported again."""
+        """Record a call, or that it was reported again.
+
+        Raises:
+            LineError: its line could not be written, so it is not recorded.
+        """
         with self._changed:
             if call.call_id in self.calls:
                 self.repeated += 1
                 return
+            self._lines.write(call.fields(), only_journal=True)
             self.calls[call.call_id] = call
-            if self._out is not None:
-                with self._out.open("a") as file:
-                    file.write(call.as_json() + "\n")
             self._changed.notify_all()
         if self._on_call is not None:
             self._on_call(call)
@@ -178,7 +185,12 @@ class CallbackReceiver:
                 if not SECONDS.fullmatch(took_s) or not _WHOLE.fullmatch(status_text):
                     return self._refuse(400, "X-Duration-Seconds and X-Function-Status have to be numbers")
                 took_ms, status, name = float(took_s) * 1000, int(status_text), header("X-Function-Name", "")
-                receiver.take(Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), len(body)))
+                call = Call(call_id, name, status, took_ms, done_ms, done_s, header("X-Worker"), len(body))
+                try:
+                    receiver.take(call)
+                except LineError as error:
+                    complain(f"callbacks: call {call_id!r} is not recorded: {error}")
+                    return self._refuse(500, "the call could not be recorded")
                 self.send_response(202)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -203,7 +215,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="file that gets a JSON line for each call")
     options = parser.parse_args(argv)
     interrupts = Interrupts()
-    receiver = CallbackReceiver(options.host, options.port, options.out)
+    try:
+        receiver = CallbackReceiver(options.host, options.port, options.out)
+    except LineError as error:
+        parser.error(f"argument --out: {error}")
+    except (OSError, OverflowError) as error:
+        parser.error(f"{options.host}, port {options.port}, cannot be listened on: {error}")
     try:
         with interrupts.allowed():
             print(f"X-Callback-Url: {receiver.url}", flush=True)

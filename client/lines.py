@@ -34,19 +34,20 @@ class Lines:
     """
 
     def __init__(self, journal: Path | None) -> None:
+        self._path = str(journal)
         self._journal: int | None = None
         if journal is not None:
             try:
                 journal.parent.mkdir(parents=True, exist_ok=True)
                 self._journal = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             except OSError as error:
-                raise LineError(f"journal {journal} cannot be written: {error.strerror}") from error
+                raise LineError(f"{journal} cannot be written: {error.strerror}") from error
 
     def write(self, fields: dict[str, Any], *, only_journal: bool = False) -> None:
         """Write these fields as one line to stdout and to the journal."""
         line = _ENCODER.encode(fields).encode() + b"\n"
         if self._journal is not None:
-            _write(self._journal, line, "journal")
+            _write(self._journal, line, self._path)
         if not only_journal:
             _write(STDOUT, line, "stdout")
 

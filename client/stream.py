@@ -108,7 +108,7 @@ class _Lines:
     @property
     def rest(self) -> bytes:
         """The bytes after the last line's end."""
-        return bytes(self._rest)
+        return bytes(self._rest).removeprefix(_BOM if self._is_first else b"")
 
     def split(self, data: bytes) -> Iterator[bytes]:
         start = 0

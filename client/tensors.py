@@ -104,7 +104,7 @@ def _encode(model: NamedModel, fields: Any, *, is_raw: bool) -> bytes:
     request = InferRequest(model_name=model.name)
     if model.version:
         request.model_version = model.version
-    if "id" in fields:
+    if fields.get("id") is not None:
         request.id = str(fields["id"])
     _add_parameters(request, fields)
     for tensor in inputs:
@@ -120,8 +120,9 @@ def _encode(model: NamedModel, fields: Any, *, is_raw: bool) -> bytes:
         if not is_raw and not datatype.contents:
             raise TensorError(f"input {name}: {datatype_name} is sent as bytes only: leave -Jraw=false out")
         try:
+            packed = _pack(datatype_name, values)  # in any case: a field of a message may be wider than the datatype
             if is_raw:
-                request.raw.append(_pack(datatype_name, values))
+                request.raw.append(packed)
             else:
                 are_bytes = datatype.contents == "bytes"
                 typed = list(map(_as_bytes, values)) if are_bytes else values

@@ -29,8 +29,9 @@ def test_json() -> None:
     assert AnswerVerdict(None, {}, result.payload).image() == PNG
 
 
-def test_base64_with_line_breaks() -> None:
-    text = base64.encodebytes(PNG * 9).decode()
+@pytest.mark.parametrize("begin", ["", "\n", "\r\n  "])
+def test_base64_with_line_breaks(begin: str) -> None:
+    text = begin + base64.encodebytes(PNG * 9).decode()
     assert judge(answer(image=text), {}, ENCODINGS["png-base64"], None, 0).image() == PNG * 9
 
 

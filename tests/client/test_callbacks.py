@@ -74,6 +74,17 @@ def test_a_call_told_again_counts_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_call_that_cannot_be_written_is_refused_each_time(capfd: pytest.CaptureFixture[str]) -> None:
+    told: list[Call] = []
+    with CallbackReceiver(out=Path("/dev/full"), on_call=told.append) as receiver:
+        url = urlsplit(receiver.url)
+        with closing(http.client.HTTPConnection(url.netloc)) as connection:
+            assert [tell(connection, url.path, X_Call_Id="a") for _ in range(2)] == [500, 500]
+    assert (receiver.calls, receiver.repeated, told) == ({}, 0, [])
+    said = "callbacks: call 'a' is not recorded: a line could not be written to /dev/full: No space left on device\n"
+    assert capfd.readouterr().err == 2 * said
+
+
 def test_whoever_was_not_told_the_url_cannot_report_a_call() -> None:
     with CallbackReceiver() as receiver, CallbackReceiver() as other:
         for path in ("/", urlsplit(other.url).path):
@@ -147,3 +158,21 @@ def test_it_receives_until_it_is_told_to_end(tmp_path: Path, number: signal.Sign
         rest = receiver.stdout.read()
     assert told.startswith("X-Callback-Url: http://127.0.0.1:")
     assert (receiver.returncode, rest) == (0, "0 calls done, 0 received more than once\n")
+
+
+@pytest.mark.parametrize(
+    ("out", "port", "why"),
+    [
+        ("calls", None, "Address already in use"),
+        ("calls", 99999, "port must be 0-65535"),
+        ("calls", -1, "port must be 0-65535"),
+        ("/proc/framestorm/calls", 0, "/proc/framestorm/calls cannot be written"),
+    ],
+)
+def test_a_receiver_that_cannot_begin_says_why(tmp_path: Path, out: str, port: int | None, why: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1] if port is None else port
+        command = [sys.executable, callbacks.__file__, f"--port={port}", "--out", str(tmp_path / out)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert why in done.stderr and "Traceback" not in done.stderr

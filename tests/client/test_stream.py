@@ -79,6 +79,11 @@ def test_a_stream_split_at_any_byte_has_the_same_pieces(parser: type[StreamParse
         assert [(piece.event, piece.data) for piece in parts] == whole, cuts
 
 
+@pytest.mark.parametrize("text", ['\ufeff{"done":true}', '\ufeff{"done":true}\n', '{"done":true}'])
+def test_a_single_line_has_no_byte_order_mark(text: str) -> None:
+    assert [piece.data for piece in read(JsonLineParser(), text.encode())] == ['{"done":true}']
+
+
 def test_a_piece_has_the_time_at_which_its_last_byte_arrived() -> None:
     pieces = read(EventParser(), b"data: a", b"\n", b"\ndata: b\n\ndata: c\r", b"\r", b"\ndata: d\n", b"\n")
     # The CR ends the line of c, and the next one the event: the LF that follows it says nothing new.

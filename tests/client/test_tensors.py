@@ -11,9 +11,9 @@ from tensors import NamedModel, TensorError, as_json, open_inputs
 MODEL = NamedModel("m", "")
 
 
-def request(datatype: str, data: Any, shape: list[int] | None = None) -> Any:
+def request(datatype: str, data: Any, shape: list[int] | None = None, *, is_raw: bool = True, **fields: Any) -> Any:
     tensor = {"name": "x", "datatype": datatype, "shape": [len(data)] if shape is None else shape, "data": data}
-    (body,) = open_inputs(json.dumps({"inputs": [tensor]}), MODEL, is_raw=True)
+    (body,) = open_inputs(json.dumps({"inputs": [tensor], **fields}), MODEL, is_raw=is_raw)
     return messages.InferRequest.FromString(body)
 
 
@@ -70,6 +70,30 @@ def test_rows_may_be_nested() -> None:
 def test_what_does_not_fit_is_told(datatype: str, data: list[Any], why: str) -> None:
     with pytest.raises(TensorError, match=why):
         request(datatype, data)
+
+
+@pytest.mark.parametrize(
+    ("datatype", "data"),
+    [
+        ("INT8", [300]),
+        ("INT16", [-40000]),
+        ("UINT8", [256]),
+        ("UINT16", [65536]),
+        ("INT32", [1.5]),
+        ("FP32", [1e39]),
+        ("BOOL", ["false"]),
+        ("BYTES", [1]),
+    ],
+)
+def test_what_does_not_fit_is_told_of_values_too(datatype: str, data: list[Any]) -> None:
+    with pytest.raises(TensorError, match=f"data does not fit {datatype}"):
+        request(datatype, data, is_raw=False)
+
+
+@pytest.mark.parametrize(("id_", "sent"), [("7", "7"), (7, "7"), ("", ""), (None, None)])
+def test_a_request_has_the_id_that_it_is_given(id_: object, sent: str | None) -> None:
+    body = request("INT8", [1], id=id_)
+    assert (body.id if body.HasField("id") else None) == sent
 
 
 @pytest.mark.parametrize(
