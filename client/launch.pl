@@ -3,7 +3,8 @@
 #     perl launch.pl SERVER PYTHON PROGRAM [ARG ...]
 #
 # The server reads the command, the environment, the working directory and the outputs of the user from this process's
-# folder in /proc. It answers "pid N", then "exit N" or "signal N"; or "plain" for a command that it does not start.
+# folder in /proc. It answers "pid N", then "exit N" or "signal N"; just "exit 126" if it cannot start the user; or
+# "plain" for a command that it does not start.
 # If SERVER is empty, the command is run without it. Ends with 113 if the server has ended.
 # No modules: they take longer than all the rest.
 my ($server, @command) = @ARGV;

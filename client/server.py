@@ -17,6 +17,7 @@ os.register_at_fork = lambda **_: None
 
 import contextlib
 import ctypes
+import errno
 import gc
 import io
 import resource
@@ -34,6 +35,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 import chat
 import client
 import infer
+from headers import VARIABLE
 from interrupt import Interrupts
 from lines import complain
 
@@ -43,6 +45,7 @@ PR_SET_PDEATHSIG = 1
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, GIVE_BACK_BYTES = -1, -2, -3, 64 * 1024
 # Where memory runs out, the kernel shall end a user rather than the server or JMeter.
 USERS_OOM_SCORE = b"500"
+NOT_STARTED = 126  # exit status, as of a shell; jmx/java/plan/User.java reads it
 # Options of users are kept; there are more of them than a plan has samplers only where each user has its own.
 KEPT_OPTIONS = 100
 
@@ -121,7 +124,7 @@ class ClientServer:
         self._listener.bind(b"\0" + os.fsencode(name))
         self._listener.listen(socket.SOMAXCONN)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._watch_listener()
         self._pid = os.getpid()
         self._shared: dict[tuple[ClientProgram, tuple[str, ...]], Shared] = {}
         # Each user takes two.
@@ -147,8 +150,18 @@ class ClientServer:
                 else:
                     self._end(key.data, key.fd)
 
+    def _watch_listener(self) -> None:
+        if self._listener not in self._selector.get_map():
+            self._selector.register(self._listener, selectors.EVENT_READ)
+
     def _accept(self) -> None:
-        connection = ClientConnection(self._listener.accept()[0])
+        try:
+            connection = ClientConnection(self._listener.accept()[0])
+        except OSError as error:
+            complain(f"server: a launcher cannot be accepted: {error}")
+            if error.errno in {errno.EMFILE, errno.ENFILE}:  # it waits, without select() telling of it all the time
+                self._selector.unregister(self._listener)
+            return
         if connection.account in {0, os.getuid()}:
             self._selector.register(connection.stream, selectors.EVENT_READ, connection)
         else:
@@ -163,6 +176,7 @@ class ClientServer:
             self._start(connection)
         elif request:
             connection.answer("pong")
+            self._watch_listener()
         else:
             self._close(connection)
             if connection.user:  # its launcher was killed
@@ -172,6 +186,7 @@ class ClientServer:
         if connection.stream.fileno() >= 0:
             self._selector.unregister(connection.stream)
             connection.stream.close()
+        self._watch_listener()  # there is a descriptor again
 
     def _start(self, connection: ClientConnection) -> None:
         try:
@@ -193,6 +208,11 @@ class ClientServer:
             connection.answer(f"pid {connection.user}")
         except OSError as error:
             complain(f"server: a user cannot be started: {error}")
+            if connection.user:  # its end would not be seen
+                _kill(connection.user)
+                os.waitpid(connection.user, 0)
+                connection.user = 0
+            connection.answer(f"exit {NOT_STARTED}")
             self._close(connection)
         finally:
             for output in order.outputs:
@@ -326,6 +346,7 @@ def _kill(user: int) -> None:
 def main() -> None:
     name, parent = sys.argv[1], os.getppid()
     _end_with_parent(parent)
+    os.environ.pop(VARIABLE, None)  # each user has its launcher's; those of the warm-up need none
     ClientServer(name).serve()
 
 

@@ -22,6 +22,7 @@ from frames import Frames
 from interrupt import Interrupts
 
 TIMES = 16  # the interpreter specialises code that has run 8 times
+ASKED_WITHIN_S = 10.0  # or a user has failed
 ENCODING = ENCODINGS["png-base64"]
 SIZE, FACE = (64, 48), (8, 8, 24, 24)
 
@@ -47,7 +48,7 @@ def _warm_frames(journal: Path, folder: Path) -> None:
         options = client.parse_options(["--url", url, "--video", os.devnull, "--journal", str(journal)])
         for _ in range(TIMES):
             start, sender = (time.time() * 1000, time.perf_counter()), client.new_sender(options)
-            client.run(options, Interrupts(), start, sender, frames)
+            _check(client.run(options, Interrupts(), start, sender, frames))
             sender.close()
 
 
@@ -60,18 +61,26 @@ def _warm_chat(journal: Path) -> None:
         options = chat.parse_options(["--url", url, "--journal", str(journal)])
         for _ in range(TIMES):
             start, sender = (time.time() * 1000, time.perf_counter()), chat.new_sender(options)
-            chat.run(options, Interrupts(), start, sender)
+            _check(chat.run(options, Interrupts(), start, sender))
             sender.close()
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise RuntimeError(f"a user of the warm-up ended with status {status}")
 
 
 @contextlib.contextmanager
 def _serving(end_of_request: bytes, answer: bytes) -> Iterator[str]:
     """Yield the URL of a function that answers TIMES connections."""
     with socket.create_server(("127.0.0.1", 0)) as function:
+        function.settimeout(ASKED_WITHIN_S)
         thread = threading.Thread(target=_answer, args=(function, end_of_request, answer))
         thread.start()
-        yield f"http://localhost:{function.getsockname()[1]}/"
-        thread.join()  # a fork must find no thread
+        try:
+            yield f"http://127.0.0.1:{function.getsockname()[1]}/"
+        finally:
+            thread.join()  # a fork must find no thread
 
 
 @contextlib.contextmanager
@@ -97,12 +106,14 @@ def _base64(picture: Image.Image) -> bytes:
 
 
 def _answer(function: socket.socket, end_of_request: bytes, answer: bytes) -> None:
-    for _ in range(TIMES):
-        connection = function.accept()[0]
-        with connection:
-            request = b""
-            while data := connection.recv(65536):
-                request += data
-                if request.endswith(end_of_request):
-                    request = b""
-                    connection.sendall(b"HTTP/1.1 200 OK\r\n" + answer)
+    with contextlib.suppress(TimeoutError):  # the user says what is wrong
+        for _ in range(TIMES):
+            connection = function.accept()[0]
+            connection.settimeout(ASKED_WITHIN_S)
+            with connection:
+                request = b""
+                while data := connection.recv(65536):
+                    request += data
+                    if request.endswith(end_of_request):
+                        request = b""
+                        connection.sendall(b"HTTP/1.1 200 OK\r\n" + answer)

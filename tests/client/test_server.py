@@ -3,10 +3,13 @@
 import json
 import os
 import pwd
+import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,11 @@ import psutil
 import pytest
 
 from framestorm import client_server
+from headers import VARIABLE
 from tests.client.conftest import CLIENT, Client, Done, Forked, wait_until
 from warm import TIMES, warm_up
 
-SERVER_ENDED = 113  # exit status of the launcher
+SERVER_ENDED, NOT_STARTED = 113, 126  # exit statuses of the launcher
 
 
 @pytest.mark.parametrize(
@@ -124,6 +128,73 @@ def test_a_server_that_hangs_is_ended(forked: Forked, monkeypatch: pytest.Monkey
     watch.close()
 
 
+def test_a_server_without_descriptors_keeps_its_users(forked: Forked, requests_seen: list[Any]) -> None:
+    """And whoever comes then waits for one."""
+    with forked.start("hang") as first:
+        wait_until(lambda: requests_seen)
+        _, most = resource.prlimit(forked.server, resource.RLIMIT_NOFILE)
+        few = psutil.Process(forked.server).num_fds() + 2
+        resource.prlimit(forked.server, resource.RLIMIT_NOFILE, (few, most))
+        with ExitStack() as stack:
+            watchers = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(64)]
+            for watcher in watchers:
+                watcher.settimeout(15)
+                watcher.connect(b"\0" + forked.name.encode())
+            for _ in watchers:  # by then, the server has tried to accept all
+                watchers[0].send(b"ping")
+                assert watchers[0].recv(64) == b"pong\n"
+            second = forked.start("right")
+            resource.prlimit(forked.server, resource.RLIMIT_NOFILE, (most, most))
+        with second:
+            assert Done(second).status == 0
+        first.terminate()
+        assert Done(first).user["cause"] == "stopped"
+
+
+CANNOT_START = """
+import os, sys
+import server
+def fail(*_):
+    raise BlockingIOError("no process is left")
+setattr(os, sys.argv.pop(), fail)
+server.main()
+"""
+
+
+@pytest.mark.parametrize("call", ["fork", "pidfd_open"])
+def test_a_user_that_cannot_be_started_is_no_end_of_the_server(
+    function: Any, video: Path, cache: Path, call: str
+) -> None:
+    name = client_server.new_name("/tests")
+    command = [sys.executable, "-c", CANNOT_START, name, call]
+    with subprocess.Popen(command, cwd=CLIENT) as server:
+        try:
+            client_server.Heartbeat(name, lambda: server.poll() is not None).close()
+            forked = Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
+            for _ in range(2):
+                with forked.start("hang") as launcher:
+                    done = Done(launcher)
+                assert (done.status, done.samples) == (NOT_STARTED, [])
+            assert forked.users() == []
+        finally:
+            server.kill()
+
+
+@pytest.mark.parametrize("headers", ["A: ${env:FRAMESTORM_NO_SUCH}", "@/nowhere", "no header"])
+def test_headers_of_the_shell_are_not_the_servers(function: Any, video: Path, cache: Path, headers: str) -> None:
+    name = client_server.new_name("/tests")
+    command = client_server.command(sys.executable, CLIENT, name)
+    with subprocess.Popen(command, env={**os.environ, VARIABLE: headers}) as server:
+        try:
+            client_server.Heartbeat(name, lambda: server.poll() is not None).close()
+            forked = Forked(name, server.pid, (function.url, "--video", video, "--cache", cache))
+            with forked.start("right", env={**os.environ, VARIABLE: "A: own"}) as launcher:
+                assert Done(launcher).status == 0
+            assert function.received[-1].headers["A"] == "own"
+        finally:
+            server.kill()
+
+
 def test_users_end_with_who_started_the_server(function: Any, video: Path, cache: Path) -> None:
     name = client_server.new_name("/tests")
     script = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); sys.stdin.read()"
@@ -207,3 +278,11 @@ def test_the_warm_up_runs_all_that_a_user_runs(tmp_path: Path) -> None:
     assert [line["cause"] for line in samples] == [None] * len(samples)
     assert sum(line.get("verified", False) for line in samples) == TIMES
     assert sum(line.get("tokens", 0) for line in samples) == 4 * TIMES
+
+
+def test_a_warm_up_that_fails_ends_and_says_why() -> None:
+    script = "import warm; warm.ASKED_WITHIN_S = 0.5; warm.warm_up(warm.Path('/proc/framestorm/journal'))"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "client: /proc/framestorm/journal cannot be written" in done.stderr and "warm-up" in done.stderr
