@@ -6,13 +6,13 @@ process.
 
 import contextlib
 import http.client
-import os
 import socket
 import ssl
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
+from authorities import tls_context
 from final import FinalResponse, breaks_http
 from headers import server_name, with_given
 from traceparent import Traceparent
@@ -45,8 +45,12 @@ class Caller:
     """A connection to one URL, opened at the first call and again after it broke."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_s: float, connect_timeout_s: float) -> None:
-        """Raise ValueError if the URL cannot be called."""
-        parts = urlsplit(url)
+        """Raise ValueError if the URL cannot be called, or its authorities cannot be read."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise ValueError(f"URL {url!r} cannot be used: {error}") from error
         if not parts.hostname:
             raise ValueError(f"URL {url!r} cannot be used: it has no host")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -60,13 +64,12 @@ class Caller:
         within_s = min(connect_timeout_s, timeout_s)
         self._connection: http.client.HTTPConnection
         # One that is not named is not left to http.client, which takes the last number of an IPv6 address for it.
-        port = (443 if parts.scheme == "https" else 80) if parts.port is None else parts.port
+        port = (443 if parts.scheme == "https" else 80) if port is None else port
         if not host.isprintable() or " " in host:  # http.client's own error is no ValueError
             raise ValueError(f"URL {url!r} cannot be used: its host has a blank or another character that no host has")
         if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=os.environ.get("REQUESTS_CA_BUNDLE"))
             name = server_name(headers) or host.partition("%")[0]
-            self._connection = _SniConnection(name, host, port, timeout=within_s, context=context)
+            self._connection = _SniConnection(name, host, port, timeout=within_s, context=tls_context())
         else:
             self._connection = http.client.HTTPConnection(host, port, timeout=within_s)
         self._connection.response_class = FinalResponse

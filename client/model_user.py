@@ -34,7 +34,7 @@ class ModelUser:
 
         Raises:
             TensorError: there is no example of the model's inputs.
-            ValueError: a header cannot be sent.
+            ValueError: a header cannot be sent, or the authorities cannot be used.
             OSError: the file of authorities cannot be read.
         """
         n, cause, setup_ms = self._options.requests, None, None

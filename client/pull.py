@@ -83,5 +83,5 @@ def _receiver(url: str, on_call: Callable[[Call], None]) -> CallbackReceiver:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((parts.hostname or "", parts.port or 80))
             return CallbackReceiver(str(probe.getsockname()[0]), on_call=on_call)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the second by a wrong port
         raise DispatchError(f"callbacks of {url!r} cannot be received here: {error}") from error

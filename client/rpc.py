@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import grpc
 
+import authorities
 import messages
 from headers import given, server_name
 from send import MAX_ANSWER_BYTES, Reply
@@ -29,6 +30,8 @@ _CAUSES_OF_UNAVAILABLE = {
 }
 # Of the protocol itself, and so no metadata of a request.
 _NOT_METADATA = {"host", "content-type", "te", "content-length", "connection"}
+# What gRPC can send; a name that ends in -bin may have any value.
+_METADATA_NAME, _METADATA_VALUE = re.compile("[a-z0-9._-]+"), re.compile("[ -~]*")
 
 
 def model_of(url: str) -> NamedModel:
@@ -37,9 +40,13 @@ def model_of(url: str) -> NamedModel:
     Raises:
         ValueError: it names none.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        is_place = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ValueError(f"{url!r} is not the address of a model: {error}") from error
     name, _, version = parts.path.strip("/").partition("/")
-    if parts.scheme not in {PLAIN, SECURE} or not parts.hostname or not name or "/" in version or parts.query:
+    if parts.scheme not in {PLAIN, SECURE} or not is_place or not name or "/" in version or parts.query:
         raise ValueError(f"{url!r} is not the address of a model such as grpc://host:8001/iris, or grpcs:// for TLS")
     return NamedModel(unquote(name), unquote(version))
 
@@ -60,13 +67,13 @@ class GrpcSender:
         """Open the channel of this process, with the headers and authorities of its environment.
 
         Raises:
-            ValueError: a header cannot be sent.
+            ValueError: a header cannot be sent, or the authorities cannot be used.
             OSError: the file of authorities cannot be read.
         """
         headers = given()
         self.traceparent = Traceparent(headers)
         self._metadata = tuple(
-            (name.lower(), value.encode() if name.lower().endswith("-bin") else value)
+            _metadata_of(name, value)
             for name, value in headers.items()
             if name.lower() not in _NOT_METADATA and (name.lower(), value) != (NAME, NEW)
         )
@@ -88,8 +95,10 @@ class GrpcSender:
         else:
             if name := server_name(headers):
                 options.append(("grpc.ssl_target_name_override", name))
-            authorities = os.environ.get("REQUESTS_CA_BUNDLE")
-            certificates = Path(authorities).read_bytes() if authorities else None
+            certificates = None
+            if bundle := os.environ.get(authorities.VARIABLE):
+                authorities.tls_context()  # gRPC would blame the handshake of each request for wrong ones
+                certificates = Path(bundle).read_bytes()
             self._channel = grpc.secure_channel(place, grpc.ssl_channel_credentials(certificates), options)
         self._calls = {name: self._channel.unary_unary(method) for name, method in messages.METHODS.items()}
 
@@ -131,6 +140,14 @@ class GrpcSender:
             censored=cause in {"timeout", "connect-timeout"},
             started_ns=started_ns,
         )
+
+
+def _metadata_of(name: str, value: str) -> tuple[str, str | bytes]:
+    key = name.lower()
+    is_binary = key.endswith("-bin")
+    if not _METADATA_NAME.fullmatch(key) or not (is_binary or _METADATA_VALUE.fullmatch(value)):
+        raise ValueError(f"headers: {name}: gRPC cannot send this name, or its value")  # which may be a secret
+    return key, value.encode() if is_binary else value
 
 
 _NO_HEADERS: Mapping[str, str] = {}

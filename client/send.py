@@ -13,6 +13,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+import authorities
 from final import FinalResponse, TimedResponse, breaks_http, stamp_options
 from headers import given, server_name
 from traceparent import Traceparent
@@ -102,14 +103,16 @@ class Sender:
     def begin(self) -> None:
         """Set up what belongs to the sending process: its alarm, and what its environment says.
 
-        That is certificates, and headers beside the usual ones or in their place; raise ValueError for wrong ones.
+        That is authorities, and headers beside the usual ones or in their place; raise ValueError for wrong ones.
         """
         headers = given()
         self._request.headers.update(headers)
         self.traceparent = Traceparent(headers)
         if name := server_name(headers):
             self._adapter.poolmanager.connection_pool_kw["server_hostname"] = name
-        self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+        self._verify = os.environ.get(authorities.VARIABLE) or True
+        if self._verify is not True and str(self._request.url).startswith("https:"):
+            authorities.tls_context()  # or each request would tell of wrong ones
         signal.signal(signal.SIGALRM, _raise_overdue)
 
     def send(self, body: bytes | memoryview, receiver: Receiver | None = None) -> Reply:

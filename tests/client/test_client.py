@@ -220,6 +220,8 @@ FRAMES, TASKS = "client.py", "tasks.py"
         (TASKS, ["--task-s", "-1"], "at least 0"),
         (TASKS, ["--mode", "push"], "http://"),
         (TASKS, ["--mode", "push", "--url", "http:///f"], "no host"),
+        (TASKS, ["--mode", "push", "--url", "http://h:x/f"], "URL 'http://h:x/f' cannot be used: Port"),
+        (TASKS, ["--mode", "pull", "--url", "http://h:x/function/f"], "'http://h:x/function/f' cannot be received"),
         (TASKS, ["--mode", "pull", "--url", "http://127.0.0.1:9/f"], "/function/NAME"),
         (TASKS, ["--journal", "/proc/framestorm/journal"], "/proc/framestorm"),
     ],

@@ -1,5 +1,6 @@
 """What the clients' connections have in common: the name in the handshake, and addresses with a zone."""
 
+import os
 import signal
 import socket
 import ssl
@@ -75,6 +76,36 @@ def test_a_certificate_for_another_name_is_not_accepted(
     monkeypatch.setenv("FRAMESTORM_HEADERS", header)
     assert send(f"https://localhost:{server.port}/") == (None, "connect")
     assert server.received == []
+
+
+@clients
+def test_authorities_may_be_a_folder(
+    send: Send, encrypted: tuple[OddServer, list[str | None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _ = encrypted
+    certificate = Path(os.environ["REQUESTS_CA_BUNDLE"])
+    ask = ["openssl", "x509", "-noout", "-subject_hash", "-in", str(certificate)]
+    name = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+    folder = tmp_path / "authorities"
+    folder.mkdir()
+    (folder / f"{name}.0").symlink_to(certificate)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder))
+    monkeypatch.setenv("FRAMESTORM_HEADERS", f"Host: {NAME}")
+    assert send(f"https://127.0.0.1:{server.port}/") == (200, None)
+
+
+@clients
+@pytest.mark.parametrize("text", [None, "", "no certificate"])
+def test_authorities_that_cannot_be_used_are_named_at_the_start(
+    send: Send, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "bundle.pem"
+    if text is not None:
+        bundle.write_text(text)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    with pytest.raises(ValueError, match=f"REQUESTS_CA_BUNDLE {bundle} cannot be used: "):
+        send("https://127.0.0.1:9/")
+    assert send("http://127.0.0.1:9/") == (None, "connect")
 
 
 @clients

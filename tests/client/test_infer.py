@@ -140,6 +140,10 @@ def test_messages_of_more_than_4_mb_reach_the_server_if_it_takes_them_and_always
     [
         ("grpc://127.0.0.1:1", [], "not the address of a model"),
         ("http://127.0.0.1:1/iris", [], "not the address of a model"),
+        ("grpc://127.0.0.1:0/iris", [], "not the address of a model"),
+        ("grpc://127.0.0.1:x/iris", [], "'grpc://127.0.0.1:x/iris' is not the address of a model: Port"),
+        ("grpc://127.0.0.1:65536/iris", [], "'grpc://127.0.0.1:65536/iris' is not the address of a model: Port"),
+        ("grpc://[::1/iris", [], "'grpc://[::1/iris' is not the address of a model"),
         ("grpc://127.0.0.1:1/iris", ["--expect", "x > 1"], "is not a path such as"),
         ("grpc://127.0.0.1:1/iris", ["--requests", "0"], "below 1"),
     ],
@@ -184,6 +188,14 @@ def test_headers_reach_the_server_and_host_is_the_authority(models: ModelServer)
     assert "host" not in metadata
 
 
+@pytest.mark.parametrize("header", ["X-A: caf\u00e9", "X-A: tab\tstop", "a*b: caf", "X~: caf"])
+def test_a_header_that_grpc_cannot_send_is_named_without_its_value(models: ModelServer, header: str) -> None:
+    user = ask(models, "iris", FRAMESTORM_HEADERS=header)
+    name, _, value = header.partition(": ")
+    assert (user.status, user.samples, models.received) == (2, [], [])
+    assert f"headers: {name}: gRPC cannot send" in user.stderr and value not in user.stderr
+
+
 def test_each_request_has_a_trace_of_its_own(models: ModelServer) -> None:
     user = ask(models, "iris", "--requests", 2, FRAMESTORM_HEADERS="traceparent: new")
     assert [metadata["traceparent"].split("-")[1] for metadata in models.metadata] == [
@@ -217,6 +229,17 @@ def test_tls_and_what_does_not_fit_it(models: ModelServer, certificate: tuple[Pa
             with start_infer(url, REQUESTS_CA_BUNDLE=authorities) as process:
                 causes[name] = Done(process).samples[0]["cause"]
     assert causes == {"right": None, "not trusted": "tls", "plain to TLS": "not-grpc", "TLS to plain": "tls"}
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_authorities_that_cannot_be_used_are_named_at_the_start(tmp_path: Path, text: str | None) -> None:
+    bundle = tmp_path / "bundle.pem"
+    if text is not None:
+        bundle.write_text(text)
+    with start_infer("grpcs://127.0.0.1:1/iris", REQUESTS_CA_BUNDLE=str(bundle)) as process:
+        user = Done(process)
+    assert (user.status, user.lines) == (2, [])
+    assert f"REQUESTS_CA_BUNDLE {bundle} cannot be used: " in user.stderr
 
 
 def test_a_user_that_is_stopped_says_so(models: ModelServer, tmp_path: Path) -> None:
