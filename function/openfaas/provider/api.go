@@ -46,10 +46,25 @@ func (a api) put(w http.ResponseWriter, r *http.Request, mustExist bool) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
+// here refuses requests that name another namespace than the one there is.
+func (a api) here(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := a.registry.checkNamespace(r.URL.Query().Get("namespace")); err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		next(w, r)
+	}
+}
+
 func (a api) delete(w http.ResponseWriter, r *http.Request) {
 	var request types.DeleteFunctionRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if err := a.registry.checkNamespace(request.Namespace); err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
 	fail(w, a.registry.delete(request.FunctionName))
@@ -61,6 +76,10 @@ func (a api) scale(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "replicas as JSON were expected: "+err.Error(), http.StatusBadRequest)
 		return
 	}
+	if err := a.registry.checkNamespace(request.Namespace); err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
 	if request.Replicas > maxReplicas {
 		http.Error(w, fmt.Sprintf("%d replicas are more than the %d allowed here", request.Replicas, maxReplicas), http.StatusBadRequest)
 		return
@@ -69,10 +88,6 @@ func (a api) scale(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a api) list(w http.ResponseWriter, r *http.Request) {
-	if namespace := r.URL.Query().Get("namespace"); namespace != "" && namespace != a.registry.namespace {
-		http.Error(w, fmt.Sprintf("namespace %q does not exist; there is %q", namespace, a.registry.namespace), http.StatusNotFound)
-		return
-	}
 	list := []types.FunctionStatus{}
 	for _, f := range a.registry.all() {
 		list = append(list, status(f, asksUsage(r)))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -53,16 +54,17 @@ func newFunction(d types.FunctionDeployment, created time.Time, b Backend, secre
 	}
 }
 
-func (f *Function) label(name string) string {
-	if f.deployment.Labels == nil {
+// label is the value of a deployment's label; empty where it has none.
+func label(d types.FunctionDeployment, name string) string {
+	if d.Labels == nil {
 		return ""
 	}
-	return (*f.deployment.Labels)[name]
+	return (*d.Labels)[name]
 }
 
 // minimum is the number of replicas to start with, and to leave zero by.
 func (f *Function) minimum() int {
-	if n, err := strconv.Atoi(f.label(minLabel)); err == nil && n > 0 {
+	if n, err := strconv.Atoi(label(f.deployment, minLabel)); err == nil && n > 0 {
 		return n
 	}
 	return 1
@@ -82,8 +84,17 @@ func (f *Function) scaleLocked(desired int) {
 	f.reconcile()
 }
 
-// reconcile starts or drains replicas until there are as many as wanted.
+// reconcile starts or drains replicas until there are as many as wanted; those that are ready stay first.
 func (f *Function) reconcile() {
+	slices.SortStableFunc(f.replicas, func(a, b *Replica) int {
+		switch {
+		case a.ready == b.ready:
+			return 0
+		case a.ready:
+			return -1
+		}
+		return 1
+	})
 	staying := 0
 	for _, r := range f.replicas {
 		if r.draining {
@@ -247,22 +258,24 @@ func (f *Function) close() {
 	f.reconcile()
 }
 
-// isIdle tells whether the function has asked to be scaled to zero and has not been used for as long as it said.
+// isIdle tells whether the function has asked to be scaled to zero and has not been used for as long as it said. While it
+// starts it is not idle: one whose start takes longer would never get ready.
 func (f *Function) isIdle(now time.Time) bool {
-	if f.label(zeroLabel) != "true" {
+	if label(f.deployment, zeroLabel) != "true" {
 		return false
 	}
-	after, err := time.ParseDuration(f.label(zeroAfter))
+	after, err := time.ParseDuration(label(f.deployment, zeroAfter))
 	if err != nil || after <= 0 {
 		after = 15 * time.Minute
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	busy := 0
+	busy, hasStarted := 0, f.failure != nil
 	for _, r := range f.replicas {
 		busy += r.inFlight
+		hasStarted = hasStarted || r.wasReady && !r.draining
 	}
-	return f.desired > 0 && busy == 0 && now.Sub(f.lastUsed) > after
+	return f.desired > 0 && busy == 0 && hasStarted && now.Sub(f.lastUsed) > after
 }
 
 // waitGone returns when no replica is left.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,8 +38,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveFunction echoes; /sleep takes 300 ms, /unready fails its health check from then on.
+// serveFunction echoes, once the file starts_after is there; /sleep takes 300 ms, /unready fails its health check from then
+// on, /broken answers what is no HTTP.
 func serveFunction() {
+	for path := os.Getenv("starts_after"); path != ""; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+	}
 	var unready atomic.Bool
 	http.HandleFunc("/_/health", func(w http.ResponseWriter, _ *http.Request) {
 		if unready.Load() {
@@ -51,6 +58,12 @@ func serveFunction() {
 			time.Sleep(300 * time.Millisecond)
 		case "/unready":
 			unready.Store(true)
+		case "/broken":
+			if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = io.WriteString(connection, "no HTTP\r\n\r\n")
+				_ = connection.Close()
+			}
+			return
 		case "/rights":
 			_, secret := os.ReadFile(filepath.Join(os.Getenv("secret_mount_path"), "token"))
 			_, closed := os.ReadFile("/etc/shadow")
@@ -127,6 +140,24 @@ func mustDeploy(t *testing.T, g *Registry, d types.FunctionDeployment) *Function
 		t.Fatal(err)
 	}
 	return f
+}
+
+// deploySlow deploys a function that starts once the file is there.
+func deploySlow(t *testing.T, g *Registry, d types.FunctionDeployment) (f *Function, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "start")
+	d.EnvVars = map[string]string{"starts_after": file}
+	// As a deploy that has waited for as long as it does.
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if err := g.deploy(ctx, d); err != nil {
+		t.Fatal(err)
+	}
+	f, err := g.get(d.Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, file
 }
 
 // eventually polls until a condition holds.

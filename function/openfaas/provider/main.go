@@ -131,12 +131,12 @@ func routes(c config, a api, proxy http.Handler) (http.Handler, error) {
 		guarded = func(next http.HandlerFunc) http.HandlerFunc { return auth.DecorateWithBasicAuth(next, credentials) }
 	}
 	r := mux.NewRouter()
-	r.HandleFunc("/system/functions", guarded(a.list)).Methods(http.MethodGet)
+	r.HandleFunc("/system/functions", guarded(a.here(a.list))).Methods(http.MethodGet)
 	r.HandleFunc("/system/functions", guarded(a.deploy)).Methods(http.MethodPost)
-	r.HandleFunc("/system/functions", guarded(a.delete)).Methods(http.MethodDelete)
+	r.HandleFunc("/system/functions", guarded(a.here(a.delete))).Methods(http.MethodDelete)
 	r.HandleFunc("/system/functions", guarded(a.update)).Methods(http.MethodPut)
-	r.HandleFunc("/system/function/{name}", guarded(a.status)).Methods(http.MethodGet)
-	r.HandleFunc("/system/scale-function/{name}", guarded(a.scale)).Methods(http.MethodPost)
+	r.HandleFunc("/system/function/{name}", guarded(a.here(a.status))).Methods(http.MethodGet)
+	r.HandleFunc("/system/scale-function/{name}", guarded(a.here(a.scale))).Methods(http.MethodPost)
 	r.HandleFunc("/system/info", guarded(a.info)).Methods(http.MethodGet)
 	r.HandleFunc("/system/secrets", guarded(a.secret))
 	r.HandleFunc("/system/logs", guarded(logs.NewLogHandlerFunc(a.registry.logs, c.upstream))).Methods(http.MethodGet)

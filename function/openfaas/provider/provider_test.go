@@ -93,6 +93,19 @@ func TestUnreadyReplicaIsSkipped(t *testing.T) {
 	}
 }
 
+func TestScaleDownKeepsTheReadyReplicas(t *testing.T) {
+	g, _ := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	scaleTo(t, g, 2)
+	oldest := f.views()[0]
+	post(t, "http://"+oldest.Address+"/unready", "")
+	eventually(t, "the oldest is unready", func() bool { return f.views()[0].State == "unready" })
+	scaleTo(t, g, 1)
+	if left := f.views()[0]; left.Name == oldest.Name {
+		t.Errorf("%s is left, which was unready", left.Name)
+	}
+}
+
 func TestScaleFromZeroHoldsTheRequest(t *testing.T) {
 	g, server := start(t, t.TempDir())
 	f := mustDeploy(t, g, deployment("echo"))
@@ -216,6 +229,10 @@ func TestDeploymentIsRefused(t *testing.T) {
 		`memory limit "1"`:                 {Service: "a", Image: "echo", Limits: &types.FunctionResources{Memory: "1"}},
 		`constraints [a==b]`:               {Service: "a", Image: "echo", Constraints: []string{"a==b"}},
 		`readonly_root_filesystem`:         {Service: "a", Image: "echo", ReadOnlyRootFilesystem: true},
+		minLabel + "=two":                  {Service: "a", Image: "echo", Labels: &map[string]string{minLabel: "two"}},
+		minLabel + "=-1":                   {Service: "a", Image: "echo", Labels: &map[string]string{minLabel: "-1"}},
+		minLabel + "=101":                  {Service: "a", Image: "echo", Labels: &map[string]string{minLabel: "101"}},
+		zeroAfter + "=15":                  {Service: "a", Image: "echo", Labels: &map[string]string{zeroAfter: "15"}},
 	} {
 		if err := g.deploy(t.Context(), d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -243,6 +260,52 @@ func TestIdleFunctionIsScaledToZero(t *testing.T) {
 	}
 	if f.counts().desired != 2 {
 		t.Errorf("%d replicas wanted, want the label's 2", f.counts().desired)
+	}
+}
+
+func TestAFunctionThatStartsIsNotIdle(t *testing.T) {
+	g, _ := start(t, t.TempDir())
+	d := deployment("echo")
+	d.Labels = &map[string]string{zeroLabel: "true", zeroAfter: "1m"}
+	f, file := deploySlow(t, g, d)
+	if f.isIdle(time.Now().Add(2 * time.Minute)) {
+		t.Error("idle while it starts")
+	}
+	f.mu.Lock()
+	f.lastUsed = time.Now().Add(-2 * time.Minute)
+	f.mu.Unlock()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is ready", func() bool { return f.counts().ready == 1 })
+	if f.isIdle(time.Now()) || !f.isIdle(time.Now().Add(2*time.Minute)) {
+		t.Error("idle as soon as it is ready, or never")
+	}
+}
+
+func TestNothingIsDoneInAnotherNamespace(t *testing.T) {
+	g, _ := start(t, t.TempDir())
+	f := mustDeploy(t, g, deployment("echo"))
+	handler, err := routes(config{}, api{registry: g, secrets: g.secrets}, newProxy(g, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []struct{ method, path, content string }{
+		{http.MethodGet, "/system/functions?namespace=other", ""},
+		{http.MethodGet, "/system/function/echo?namespace=other", ""},
+		{http.MethodPost, "/system/scale-function/echo?namespace=other", `{"replicas": 2}`},
+		{http.MethodPost, "/system/scale-function/echo", `{"replicas": 2, "namespace": "other"}`},
+		{http.MethodDelete, "/system/functions?namespace=other", `{"functionName": "echo"}`},
+		{http.MethodDelete, "/system/functions", `{"functionName": "echo", "namespace": "other"}`},
+	} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(request.method, request.path, strings.NewReader(request.content)))
+		if answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), `namespace "other"`) {
+			t.Errorf("%+v: %d %s", request, answer.Code, answer.Body)
+		}
+	}
+	if n := f.counts().desired; n != 1 {
+		t.Errorf("%d replicas wanted", n)
 	}
 }
 

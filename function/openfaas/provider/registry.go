@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,24 +44,31 @@ type Registry struct {
 
 	mu        sync.RWMutex
 	functions map[string]*Function
-	deploying sync.Mutex // one deploy, update or delete at a time
-	saving    sync.Mutex // scaling saves too, at any time
+	dormant   map[string]saved // load could not start them; the next provider may
+	deploying sync.Mutex       // one deploy, update or delete at a time
+	saving    sync.Mutex       // scaling saves too, at any time
 }
 
 func newRegistry(namespace, file string, b Backend, secrets secretStore, logs *logStore) *Registry {
-	return &Registry{namespace: namespace, file: file, backend: b, secrets: secrets, logs: logs, functions: map[string]*Function{}}
+	return &Registry{
+		namespace: namespace, file: file, backend: b, secrets: secrets, logs: logs,
+		functions: map[string]*Function{}, dormant: map[string]saved{},
+	}
 }
 
 // get finds a function by its name, with or without the namespace behind a dot.
 func (g *Registry) get(name string) (*Function, error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	f, ok := g.functions[strings.TrimSuffix(name, "."+g.namespace)]
+	f, ok := g.functions[g.plain(name)]
 	if !ok {
 		return nil, fmt.Errorf("function %s: %w", name, errNotFound)
 	}
 	return f, nil
 }
+
+// plain is a function's name without the namespace.
+func (g *Registry) plain(name string) string { return strings.TrimSuffix(name, "."+g.namespace) }
 
 func (g *Registry) all() []*Function {
 	g.mu.RLock()
@@ -72,16 +80,34 @@ func (g *Registry) all() []*Function {
 	return list
 }
 
+// checkNamespace refuses any namespace but the one there is.
+func (g *Registry) checkNamespace(name string) error {
+	if name != "" && name != g.namespace {
+		return fmt.Errorf("namespace %q does not exist; there is %q", name, g.namespace)
+	}
+	return nil
+}
+
 // check says what is wrong with a deployment.
 func (g *Registry) check(d types.FunctionDeployment) error {
 	if !validName.MatchString(d.Service) {
 		return fmt.Errorf("function name %q: small letters, digits and dashes, at most 63, are allowed", d.Service)
 	}
-	if d.Namespace != "" && d.Namespace != g.namespace {
-		return fmt.Errorf("namespace %q does not exist; there is %q", d.Namespace, g.namespace)
+	if err := g.checkNamespace(d.Namespace); err != nil {
+		return err
 	}
 	if len(d.Constraints) > 0 {
 		return fmt.Errorf("constraints %v: there is one machine only", d.Constraints)
+	}
+	if text := label(d, minLabel); text != "" {
+		if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > maxReplicas {
+			return fmt.Errorf("label %s=%s: a whole number up to %d was expected", minLabel, text, maxReplicas)
+		}
+	}
+	if text := label(d, zeroAfter); text != "" {
+		if after, err := time.ParseDuration(text); err != nil || after <= 0 {
+			return fmt.Errorf("label %s=%s: a duration such as 15m was expected", zeroAfter, text)
+		}
 	}
 	for _, name := range d.Secrets {
 		if !g.secrets.has(name) {
@@ -119,6 +145,7 @@ func (g *Registry) deploy(ctx context.Context, d types.FunctionDeployment) error
 	}
 	g.mu.Lock()
 	g.functions[d.Service] = f
+	delete(g.dormant, d.Service)
 	g.mu.Unlock()
 	if before != nil {
 		before.close()
@@ -129,12 +156,20 @@ func (g *Registry) deploy(ctx context.Context, d types.FunctionDeployment) error
 func (g *Registry) delete(name string) error {
 	g.deploying.Lock()
 	defer g.deploying.Unlock()
+	service := g.plain(name)
+	g.mu.Lock()
+	_, isDormant := g.dormant[service]
+	delete(g.dormant, service)
+	g.mu.Unlock()
+	if isDormant {
+		return g.save()
+	}
 	f, err := g.get(name)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
-	delete(g.functions, f.deployment.Service)
+	delete(g.functions, service)
 	g.mu.Unlock()
 	f.close()
 	return g.save()
@@ -168,6 +203,11 @@ func (g *Registry) save() error {
 	for _, f := range g.all() {
 		list = append(list, saved{f.deployment, f.created, f.counts().desired})
 	}
+	g.mu.RLock()
+	for _, name := range slices.Sorted(maps.Keys(g.dormant)) {
+		list = append(list, g.dormant[name])
+	}
+	g.mu.RUnlock()
 	text, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		return err
@@ -212,6 +252,7 @@ func (g *Registry) load() error {
 	for _, s := range list {
 		if err := g.check(s.Deployment); err != nil {
 			log.Printf("%s is not started again: %v", s.Deployment.Service, err)
+			g.dormant[s.Deployment.Service] = s
 			continue
 		}
 		secrets, err := g.secrets.of(s.Deployment.Secrets)

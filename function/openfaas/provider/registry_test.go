@@ -34,6 +34,64 @@ func TestFunctionsOutliveTheProvider(t *testing.T) {
 	}
 }
 
+func TestAFunctionThatCannotBeStartedAgainIsNotForgotten(t *testing.T) {
+	dir := t.TempDir()
+	secret := secretStore{filepath.Join(dir, "secrets")}.path("token")
+	saveSecret(t, dir, "token", "hush")
+	g, _ := start(t, dir)
+	d := deployment("echo")
+	d.Secrets = []string{"token"}
+	mustDeploy(t, g, d)
+	g.close()
+	if err := os.Remove(secret); err != nil {
+		t.Fatal(err)
+	}
+	without, _ := start(t, dir)
+	if _, err := without.get("echo"); !errors.Is(err, errNotFound) {
+		t.Fatalf("without its secret: %v", err)
+	}
+	other := deployment("echo")
+	other.Service = "other"
+	mustDeploy(t, without, other)
+	without.close()
+	saveSecret(t, dir, "token", "hush")
+	again, _ := start(t, dir)
+	eventually(t, "it runs again", func() bool {
+		f, err := again.get("echo")
+		return err == nil && f.counts().ready == 1
+	})
+}
+
+func TestAFunctionThatCannotBeStartedAgainIsReplacedAndRemovedAsAnyOther(t *testing.T) {
+	dir := t.TempDir()
+	saveSecret(t, dir, "token", "hush")
+	g, _ := start(t, dir)
+	for _, name := range []string{"replaced", "removed"} {
+		d := deployment("echo")
+		d.Service, d.Secrets = name, []string{"token"}
+		mustDeploy(t, g, d)
+	}
+	g.close()
+	if err := os.Remove(secretStore{filepath.Join(dir, "secrets")}.path("token")); err != nil {
+		t.Fatal(err)
+	}
+	without, _ := start(t, dir)
+	d := deployment("echo")
+	d.Service = "replaced"
+	mustDeploy(t, without, d)
+	if err := without.delete("removed.openfaas-fn"); err != nil {
+		t.Fatal(err)
+	}
+	if err := without.delete("removed"); !errors.Is(err, errNotFound) {
+		t.Errorf("removed twice: %v", err)
+	}
+	var list []saved
+	text, err := os.ReadFile(without.file)
+	if err != nil || json.Unmarshal(text, &list) != nil || len(list) != 1 || len(list[0].Deployment.Secrets) != 0 {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 func TestTheFileIsWholeHoweverManySaveIt(t *testing.T) {
 	dir := t.TempDir()
 	g, _ := start(t, dir)

@@ -76,6 +76,8 @@ func (f *Function) probed(r *Replica, ready bool) {
 			log.Printf("%s: ready at %s", r.name, r.instance.Address)
 		}
 		r.wasReady, f.failure, f.retry = true, nil, firstRetry
+		// Those who waited for it are about to use it.
+		f.lastUsed = time.Now()
 	}
 	f.wake()
 }
