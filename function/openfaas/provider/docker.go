@@ -71,7 +71,7 @@ func (b *dockerBackend) Start(name string, d types.FunctionDeployment, secrets m
 	dir := filepath.Join(b.dir, name)
 	// Readable for a container's own user; the folder above is for this user only.
 	if err := errors.Join(os.MkdirAll(dir, 0o755), place(secrets, dir, 0o444)); err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	args := []string{
 		"run", "--rm", "--name", name, "--label", containerLabel + "=" + b.instance, "--pull", "never",

@@ -112,16 +112,25 @@ func (b *processBackend) Check(d types.FunctionDeployment) error {
 	return nil
 }
 
-func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets map[string][]byte, w io.Writer) (*Instance, error) {
+func (b *processBackend) Start(
+	name string, d types.FunctionDeployment, secrets map[string][]byte, w io.Writer,
+) (_ *Instance, err error) {
 	image := b.images[imageName(d.Image)]
 	dir := filepath.Join(b.dir, name)
+	var group cgroup
+	clean := func() { group.remove(); _ = os.RemoveAll(dir) }
+	defer func() {
+		// The folder has secrets.
+		if err != nil {
+			clean()
+		}
+	}()
 	secretsDir := filepath.Join(dir, "secrets")
 	if err := errors.Join(os.MkdirAll(secretsDir, 0o700), place(secrets, secretsDir, 0o400)); err != nil {
 		return nil, err
 	}
 	cpus, memoryBytes, _ := limits(d.Limits)
-	group, err := newCgroup(b.instance, name, cpus, memoryBytes)
-	if err != nil {
+	if group, err = newCgroup(b.instance, name, cpus, memoryBytes); err != nil {
 		return nil, err
 	}
 	forks := image.Fprocess != ""
@@ -161,7 +170,7 @@ func (b *processBackend) Start(name string, d types.FunctionDeployment, secrets 
 		}
 		prepare = func() error { return errors.Join(noNewPrivileges(), b.closed.open()) }
 	}
-	instance, err := launch(cmd, group, w, prepare, func() { group.remove(); _ = os.RemoveAll(dir) })
+	instance, err := launch(cmd, group, w, prepare, clean)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,5 +78,22 @@ func TestTrafficOfEachReplicaIsKnown(t *testing.T) {
 	}
 	if _, known := netns(0).traffic(); known {
 		t.Error("traffic of a replica without a network of its own")
+	}
+}
+
+func TestAFailedStartLeavesNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	g, _ := start(t, dir)
+	for backend, replicas := range map[Backend]string{
+		g.backend: filepath.Join(dir, "replicas"), &dockerBackend{dir: dir}: dir,
+	} {
+		// The second cannot be placed.
+		secrets := map[string][]byte{"token": []byte("hush"), "no/folder": []byte("hush")}
+		if _, err := backend.Start("echo-1", deployment("echo"), secrets, io.Discard); err == nil {
+			t.Fatal("it was started")
+		}
+		if _, err := os.Stat(filepath.Join(replicas, "echo-1")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%T: %v", backend, err)
+		}
 	}
 }

@@ -106,6 +106,24 @@ func TestScaleDownKeepsTheReadyReplicas(t *testing.T) {
 	}
 }
 
+func TestABrokenAnswerIsNoLackOfReplicas(t *testing.T) {
+	g, server := start(t, t.TempDir())
+	mustDeploy(t, g, deployment("echo"))
+	if status, answer, _ := post(t, server.URL+"/function/echo/broken", ""); status != http.StatusBadGateway {
+		t.Errorf("an answer that is no HTTP: %d %s", status, answer)
+	}
+	d := deployment("echo")
+	d.Service = "slow"
+	f, _ := deploySlow(t, g, d)
+	eventually(t, "it starts", func() bool { return f.views()[0].PID > 0 })
+	if err := syscall.Kill(f.views()[0].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer, _ := post(t, server.URL+"/function/slow", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("a replica that ended while it started: %d %s", status, answer)
+	}
+}
+
 func TestScaleFromZeroHoldsTheRequest(t *testing.T) {
 	g, server := start(t, t.TempDir())
 	f := mustDeploy(t, g, deployment("echo"))

@@ -31,6 +31,11 @@ type balancer struct {
 
 var errSwitched = errors.New("the function switched to another protocol than HTTP, which is not passed on")
 
+// noReplica is why no replica could take a request.
+type noReplica struct{ error }
+
+func (n noReplica) Unwrap() error { return n.error }
+
 type functionKey struct{}
 
 func newProxy(registry *Registry, timeout time.Duration) http.Handler {
@@ -84,7 +89,7 @@ func (b balancer) RoundTrip(request *http.Request) (*http.Response, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, noReplica{err}
 		}
 		try := *request
 		try.URL = &url.URL{Scheme: "http", Host: r.instance.Address, Path: request.URL.Path, RawQuery: request.URL.RawQuery}
@@ -141,14 +146,13 @@ func (r *releasing) Close() error {
 
 func explain(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusBadGateway
-	var network net.Error
+	var none noReplica
 	switch {
 	case errors.Is(err, errNotFound):
 		status = http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		status = http.StatusGatewayTimeout
-	case errors.Is(err, errSwitched):
-	case !errors.As(err, &network) && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled):
+	case errors.As(err, &none):
 		status = http.StatusServiceUnavailable
 	}
 	if !errors.Is(err, context.Canceled) {
