@@ -14,6 +14,17 @@ import (
 // api answers what the gateway and faas-cli ask under /system/.
 type api struct{ functions *functions }
 
+// here refuses requests that name another namespace than the one there is.
+func here(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := checkNamespace(r.URL.Query().Get("namespace")); err != nil {
+			fail(w, err)
+			return
+		}
+		next(w, r)
+	}
+}
+
 func (a api) deploy(w http.ResponseWriter, r *http.Request) {
 	if d, ok := read[types.FunctionDeployment](w, r); ok {
 		fail(w, a.functions.create(r.Context(), d))
@@ -28,13 +39,13 @@ func (a api) update(w http.ResponseWriter, r *http.Request) {
 
 func (a api) delete(w http.ResponseWriter, r *http.Request) {
 	if request, ok := read[types.DeleteFunctionRequest](w, r); ok {
-		fail(w, a.functions.delete(r.Context(), request.FunctionName))
+		fail(w, a.functions.delete(r.Context(), request))
 	}
 }
 
 func (a api) scale(w http.ResponseWriter, r *http.Request) {
 	if request, ok := read[types.ScaleServiceRequest](w, r); ok {
-		fail(w, a.functions.scale(r.Context(), mux.Vars(r)["name"], int32(request.Replicas)))
+		fail(w, a.functions.scale(r.Context(), mux.Vars(r)["name"], request))
 	}
 }
 

@@ -27,10 +27,22 @@ const (
 	// Under load a pod answers late, and is not dead: one that is refuses at once.
 	probeTimeoutS = 5
 	minimumOfPods = 1
+	temporary     = "tmp"
 )
+
+// checkNamespace refuses any namespace but the one there is.
+func checkNamespace(name string) error {
+	if name != "" && name != namespace {
+		return fmt.Errorf("namespace %q does not exist; there is %q", name, namespace)
+	}
+	return nil
+}
 
 // newDeployment returns the Deployment of a function.
 func newDeployment(d types.FunctionDeployment) (*appsv1.Deployment, error) {
+	if err := checkNamespace(d.Namespace); err != nil {
+		return nil, err
+	}
 	if len(d.Secrets) > 0 || len(d.Constraints) > 0 {
 		return nil, fmt.Errorf("function %s has secrets or constraints, which this provider has not", d.Service)
 	}
@@ -65,6 +77,13 @@ func newDeployment(d types.FunctionDeployment) (*appsv1.Deployment, error) {
 		ReadinessProbe:  ready,
 		SecurityContext: &corev1.SecurityContext{ReadOnlyRootFilesystem: &d.ReadOnlyRootFilesystem},
 	}
+	var volumes []corev1.Volume
+	if d.ReadOnlyRootFilesystem {
+		// What is left to write to, as with OpenFaaS's own provider.
+		empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		volumes = []corev1.Volume{{Name: temporary, VolumeSource: empty}}
+		container.VolumeMounts = []corev1.VolumeMount{{Name: temporary, MountPath: "/tmp"}}
+	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: d.Service, Namespace: namespace, Labels: labels, Annotations: map[string]string{deployedAs: string(text)},
@@ -74,7 +93,7 @@ func newDeployment(d types.FunctionDeployment) (*appsv1.Deployment, error) {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{container}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{container}, Volumes: volumes},
 			},
 		},
 	}, nil

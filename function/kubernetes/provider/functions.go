@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/openfaas/faas-provider/types"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	kubeerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
@@ -54,7 +58,15 @@ func (f *functions) create(ctx context.Context, d types.FunctionDeployment) erro
 	if _, err := f.own().Create(ctx, deployment, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	_, err = f.client.CoreV1().Services(namespace).Create(ctx, newService(d.Service), metav1.CreateOptions{})
+	return f.ensureService(ctx, d.Service)
+}
+
+// ensureService makes a function's Service where there is none.
+func (f *functions) ensureService(ctx context.Context, name string) error {
+	_, err := f.client.CoreV1().Services(namespace).Create(ctx, newService(name), metav1.CreateOptions{})
+	if kubeerrors.IsAlreadyExists(err) {
+		return nil
+	}
 	return err
 }
 
@@ -64,30 +76,53 @@ func (f *functions) update(ctx context.Context, d types.FunctionDeployment) erro
 	if err != nil {
 		return err
 	}
+	if before.DeletionTimestamp != nil {
+		// Without its finalizers it would be gone at once, and what is asked for now with it.
+		why := errors.New("it is still being removed; deploy it again in a moment")
+		return kubeerrors.NewConflict(appsv1.Resource("deployments"), d.Service, why)
+	}
 	deployment, err := newDeployment(d)
 	if err != nil {
 		return err
 	}
-	deployment.Spec.Replicas = before.Spec.Replicas
-	_, err = f.own().Update(ctx, deployment, metav1.UpdateOptions{})
+	deployment.Spec.Replicas, deployment.Finalizers = before.Spec.Replicas, before.Finalizers
+	if _, err := f.own().Update(ctx, deployment, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	return f.ensureService(ctx, d.Service)
+}
+
+// delete removes the Deployment and the Service, also where only one of them was made.
+func (f *functions) delete(ctx context.Context, request types.DeleteFunctionRequest) error {
+	if err := checkNamespace(request.Namespace); err != nil {
+		return err
+	}
+	// With the pods.
+	foreground := metav1.DeletePropagationForeground
+	name := request.FunctionName
+	err := f.own().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground})
+	if err != nil && !kubeerrors.IsNotFound(err) {
+		return err
+	}
+	serviceErr := f.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if serviceErr != nil && !kubeerrors.IsNotFound(serviceErr) {
+		return serviceErr
+	}
 	return err
 }
 
-func (f *functions) delete(ctx context.Context, name string) error {
-	// With the pods.
-	foreground := metav1.DeletePropagationForeground
-	if err := f.own().Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+func (f *functions) scale(ctx context.Context, name string, request types.ScaleServiceRequest) error {
+	if err := checkNamespace(request.Namespace); err != nil {
 		return err
 	}
-	return f.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-}
-
-func (f *functions) scale(ctx context.Context, name string, replicas int32) error {
+	if request.Replicas > math.MaxInt32 {
+		return fmt.Errorf("%d replicas are more than the %d that a Deployment may have", request.Replicas, math.MaxInt32)
+	}
 	scale, err := f.own().GetScale(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	scale.Spec.Replicas = replicas
+	scale.Spec.Replicas = int32(request.Replicas)
 	_, err = f.own().UpdateScale(ctx, name, scale, metav1.UpdateOptions{})
 	return err
 }
@@ -112,8 +147,10 @@ func (f *functions) status(name string) (types.FunctionStatus, error) {
 	return statusOf(deployment), nil
 }
 
-// Resolve returns the address of the pod whose turn it is: a service's own would keep a connection at one pod.
+// Resolve returns the address of the pod whose turn it is: a service's own would keep a connection at one pod. The name may
+// have the namespace behind a dot.
 func (f *functions) Resolve(name string) (url.URL, error) {
+	name = strings.TrimSuffix(name, "."+namespace)
 	endpoints, err := f.endpoints.Get(name)
 	if err != nil {
 		return url.URL{}, fmt.Errorf("there is no function %s", name)

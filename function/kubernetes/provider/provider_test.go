@@ -122,6 +122,7 @@ func TestBadInputIsRefusedWithItsReason(t *testing.T) {
 		"secrets":                 func(d *types.FunctionDeployment) { d.Secrets = []string{"key"} },
 		"limits of function noop": func(d *types.FunctionDeployment) { d.Limits.Memory = "much" },
 		"com.openfaas.scale.min":  func(d *types.FunctionDeployment) { (*d.Labels)[minLabel] = "-1" },
+		`namespace "other"`:       func(d *types.FunctionDeployment) { d.Namespace = "other" },
 	} {
 		d := noop()
 		change(&d)
@@ -134,6 +135,143 @@ func TestBadInputIsRefusedWithItsReason(t *testing.T) {
 	}
 	if status, answer := call(t, h, http.MethodDelete, "/system/functions", types.DeleteFunctionRequest{FunctionName: "gone"}); status != http.StatusNotFound {
 		t.Error(status, answer)
+	}
+}
+
+func TestNothingIsDoneInAnotherNamespace(t *testing.T) {
+	h, client := provider(t)
+	call(t, h, http.MethodPost, "/system/functions", noop())
+	for _, request := range []struct {
+		method, path string
+		content      any
+	}{
+		{http.MethodGet, "/system/functions?namespace=other", nil},
+		{http.MethodGet, "/system/function/noop?namespace=other", nil},
+		{http.MethodPost, "/system/scale-function/noop?namespace=other", types.ScaleServiceRequest{Replicas: 5}},
+		{http.MethodPost, "/system/scale-function/noop", types.ScaleServiceRequest{Replicas: 5, Namespace: "other"}},
+		{http.MethodDelete, "/system/functions?namespace=other", types.DeleteFunctionRequest{FunctionName: "noop"}},
+		{http.MethodDelete, "/system/functions", types.DeleteFunctionRequest{FunctionName: "noop", Namespace: "other"}},
+	} {
+		status, answer := call(t, h, request.method, request.path, request.content)
+		if status != http.StatusBadRequest || !strings.Contains(answer, `"other"`) {
+			t.Errorf("%s %s: %d %s", request.method, request.path, status, answer)
+		}
+	}
+	made, err := client.AppsV1().Deployments(namespace).Get(context.Background(), "noop", metav1.GetOptions{})
+	if err != nil || *made.Spec.Replicas != 2 {
+		t.Errorf("%v %+v", err, made)
+	}
+	if status, answer := call(t, h, http.MethodGet, "/system/functions?namespace="+namespace, nil); status != http.StatusOK {
+		t.Error(status, answer)
+	}
+}
+
+func TestMoreReplicasThanADeploymentCanHaveAreRefused(t *testing.T) {
+	h, _ := provider(t)
+	call(t, h, http.MethodPost, "/system/functions", noop())
+	// As a number of 32 bits it would be 1.
+	many := types.ScaleServiceRequest{Replicas: 1<<32 + 1}
+	if status, answer := call(t, h, http.MethodPost, "/system/scale-function/noop", many); status != http.StatusBadRequest || !strings.Contains(answer, "4294967297") {
+		t.Error(status, answer)
+	}
+}
+
+func TestAFunctionThatIsBeingRemovedIsNotUpdated(t *testing.T) {
+	h, client := provider(t)
+	ctx := context.Background()
+	call(t, h, http.MethodPost, "/system/functions", noop())
+	made, err := client.AppsV1().Deployments(namespace).Get(ctx, "noop", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	made.DeletionTimestamp, made.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
+	if _, err := client.AppsV1().Deployments(namespace).Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if status, answer := call(t, h, http.MethodPut, "/system/functions", noop()); status != http.StatusConflict || !strings.Contains(answer, "still being removed") {
+		t.Error(status, answer)
+	}
+	left, err := client.AppsV1().Deployments(namespace).Get(ctx, "noop", metav1.GetOptions{})
+	if err != nil || len(left.Finalizers) != 1 {
+		t.Errorf("%v %+v", err, left)
+	}
+}
+
+func TestAnUpdateKeepsFinalizers(t *testing.T) {
+	h, client := provider(t)
+	ctx := context.Background()
+	call(t, h, http.MethodPost, "/system/functions", noop())
+	made, _ := client.AppsV1().Deployments(namespace).Get(ctx, "noop", metav1.GetOptions{})
+	made.Finalizers = []string{"example.com/audit"}
+	if _, err := client.AppsV1().Deployments(namespace).Update(ctx, made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	call(t, h, http.MethodPut, "/system/functions", noop())
+	if made, _ = client.AppsV1().Deployments(namespace).Get(ctx, "noop", metav1.GetOptions{}); len(made.Finalizers) != 1 {
+		t.Errorf("%v", made.Finalizers)
+	}
+}
+
+func TestWhatIsHalfThereIsCompletedOrRemoved(t *testing.T) {
+	h, client := provider(t)
+	ctx := context.Background()
+	deployments, services := client.AppsV1().Deployments(namespace), client.CoreV1().Services(namespace)
+	hasService := func() bool {
+		_, err := services.Get(ctx, "noop", metav1.GetOptions{})
+		return err == nil
+	}
+	removed := types.DeleteFunctionRequest{FunctionName: "noop"}
+	for _, step := range []struct {
+		what       string
+		before     func() error
+		method     string
+		content    any
+		status     int
+		hasService bool
+	}{
+		{"a Service is left", func() error {
+			_, err := services.Create(ctx, newService("noop"), metav1.CreateOptions{})
+			return err
+		}, http.MethodPost, noop(), http.StatusAccepted, true},
+		{"without a Service", func() error {
+			return services.Delete(ctx, "noop", metav1.DeleteOptions{})
+		}, http.MethodPut, noop(), http.StatusAccepted, true},
+		{"without a Deployment", func() error {
+			return deployments.Delete(ctx, "noop", metav1.DeleteOptions{})
+		}, http.MethodDelete, removed, http.StatusNotFound, false},
+		{"without a Service again", func() error {
+			made, err := newDeployment(noop())
+			if err == nil {
+				_, err = deployments.Create(ctx, made, metav1.CreateOptions{})
+			}
+			return err
+		}, http.MethodDelete, removed, http.StatusAccepted, false},
+	} {
+		if err := step.before(); err != nil {
+			t.Fatal(step.what, err)
+		}
+		status, answer := call(t, h, step.method, "/system/functions", step.content)
+		if status != step.status || hasService() != step.hasService {
+			t.Errorf("%s: %d %s, Service: %v", step.what, status, answer, hasService())
+		}
+	}
+}
+
+func TestAReadOnlyFunctionMayWriteToTmp(t *testing.T) {
+	d := noop()
+	d.ReadOnlyRootFilesystem = true
+	made, err := newDeployment(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := made.Spec.Template.Spec
+	mounts := pod.Containers[0].VolumeMounts
+	if len(mounts) != 1 || mounts[0].MountPath != "/tmp" || mounts[0].ReadOnly {
+		t.Fatalf("%+v", mounts)
+	}
+	if len(pod.Volumes) != 1 || pod.Volumes[0].Name != mounts[0].Name || pod.Volumes[0].EmptyDir == nil {
+		t.Errorf("%+v", pod.Volumes)
 	}
 }
 
@@ -169,5 +307,8 @@ func TestRequestsGoToTheReadyPodsInTurn(t *testing.T) {
 	}
 	if counts["pod-1 /x"] != 5 || counts["pod-2 /x"] != 5 {
 		t.Error(counts)
+	}
+	if _, answer := call(t, h, http.MethodPost, "/function/noop.openfaas-fn/x", nil); !strings.HasPrefix(answer, "pod") {
+		t.Errorf("name with namespace: %s", answer)
 	}
 }
