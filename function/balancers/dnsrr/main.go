@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,8 +18,11 @@ import (
 
 // Replicas come and go, and to ask Docker for each connection would be a part of the response time.
 const (
-	knownFor    = time.Second
-	dialTimeout = 5 * time.Second
+	knownFor      = time.Second
+	lookupTimeout = 2 * time.Second
+	dialTimeout   = 5 * time.Second
+	// After no connection could be taken, as without a descriptor for it: some of those that are open end meanwhile.
+	acceptPause = 100 * time.Millisecond
 )
 
 // Balancer takes the addresses of a name in turn.
@@ -33,20 +37,23 @@ type Balancer struct {
 }
 
 // next returns the name's addresses, that whose turn it is first. Where the name is not known any more, as while Docker is
-// busy, the addresses before stay.
+// busy, the addresses before stay: as long as any others, or each connection would wait for a lookup of its own.
 func (b *Balancer) next() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Since(b.asked) > knownFor {
-		if found, err := b.Lookup(context.Background(), b.Name); err == nil && len(found) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+		defer cancel()
+		if found, err := b.Lookup(ctx, b.Name); err == nil && len(found) > 0 {
 			slices.Sort(found)
-			b.addresses, b.asked = found, time.Now()
+			b.addresses = found
 		} else {
 			log.Printf("%s: no address: %v", b.Name, err)
 		}
-	}
-	if len(b.addresses) == 0 {
-		return nil
+		if len(b.addresses) == 0 {
+			return nil
+		}
+		b.asked = time.Now()
 	}
 	first := b.turn % len(b.addresses)
 	b.turn++
@@ -81,8 +88,13 @@ func pass(to, from net.Conn) {
 func (b *Balancer) Serve(listener net.Listener) error {
 	for {
 		client, err := listener.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return err
+		}
+		if err != nil {
+			log.Printf("no connection was taken: %v", err)
+			time.Sleep(acceptPause)
+			continue
 		}
 		go b.serve(client)
 	}

@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestConnectionsGoToTheAddressesInTurn(t *testing.T) {
@@ -66,5 +70,67 @@ func TestConnectionsGoToTheAddressesInTurn(t *testing.T) {
 	kept := &http.Client{Transport: &http.Transport{}}
 	if first := ask(kept); ask(kept) != first || ask(kept) != first {
 		t.Error("a kept connection went to another address")
+	}
+}
+
+func TestWhileLookupsFailTheAddressesBeforeAreUsed(t *testing.T) {
+	var fails error
+	lookups := 0
+	b := &Balancer{Name: "workers", Lookup: func(ctx context.Context, _ string) ([]string, error) {
+		lookups++
+		if _, ends := ctx.Deadline(); !ends {
+			t.Fatal("a lookup may take for ever")
+		}
+		return []string{"127.0.0.2"}, fails
+	}}
+	b.next()
+	fails = errors.New("server misbehaving")
+	b.asked = time.Time{}
+	for range 1000 {
+		if found := b.next(); !slices.Equal(found, []string{"127.0.0.2"}) {
+			t.Fatalf("%v", found)
+		}
+	}
+	if lookups > 100 {
+		t.Errorf("%d lookups for 1,000 connections", lookups)
+	}
+}
+
+// tightListener is a listener for whose first connection the process has no descriptor.
+type tightListener struct {
+	net.Listener
+	hasFailed bool
+}
+
+func (l *tightListener) Accept() (net.Conn, error) {
+	if !l.hasFailed {
+		l.hasFailed = true
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return l.Listener.Accept()
+}
+
+func TestAConnectionThatCannotBeTakenEndsNothing(t *testing.T) {
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	t.Cleanup(worker.Close)
+	host, port, _ := net.SplitHostPort(worker.Listener.Addr().String())
+	b := &Balancer{Name: "workers", Port: port, Lookup: func(context.Context, string) ([]string, error) {
+		return []string{host}, nil
+	}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- b.Serve(&tightListener{Listener: listener}) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	response, err := client.Get("http://" + listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	_ = listener.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
 	}
 }

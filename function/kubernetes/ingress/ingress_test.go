@@ -25,10 +25,14 @@ import (
 
 const namespace = "default"
 
+// hostHeader is the header in which echo tells the host that was asked for at first.
+const hostHeader = "Seen-Forwarded-Host"
+
 // echo answers with its name, the host that it was asked for, and the headers that Knative adds.
 func echo(t *testing.T, name string) (ip string, port int32) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(hostHeader, r.Header.Get("X-Forwarded-Host"))
 		io.WriteString(w, strings.Join([]string{name, r.Host, r.Header.Get("Knative-Serving-Revision")}, " "))
 	}))
 	t.Cleanup(server.Close)
@@ -209,6 +213,34 @@ func TestHeadersAndLongerPrefixesGoFirst(t *testing.T) {
 	} {
 		if _, answer := c.ask("f.example.com", each.path, map[string]string{"Knative-Serving-Tag": each.tag}); answer != each.answer {
 			t.Errorf("%s with tag %q: %s", each.path, each.tag, answer)
+		}
+	}
+}
+
+func TestThePodIsToldTheHostThatWasAskedFor(t *testing.T) {
+	one := []v1alpha1.IngressBackendSplit{split("one", 100)}
+	c := begin(t,
+		corefake.NewSimpleClientset(service("one"), endpoints(t, "one", "a")),
+		fake.NewSimpleClientset(ingressOf("f.example.com", class,
+			v1alpha1.HTTPIngressPath{Splits: one},
+			v1alpha1.HTTPIngressPath{Path: "/rewritten", RewriteHost: "other.example.com", Splits: one},
+		)),
+	)
+	for _, each := range []struct{ path, before, host string }{
+		{"/", "", "F.example.com"},
+		{"/rewritten", "", "F.example.com"},
+		// An address of one's own passes the ingress twice.
+		{"/", "own.example.com", "own.example.com"},
+	} {
+		request := httptest.NewRequest(http.MethodPost, each.path, nil)
+		request.Host = "F.example.com"
+		if each.before != "" {
+			request.Header.Set("X-Forwarded-Host", each.before)
+		}
+		answer := httptest.NewRecorder()
+		c.proxy.ServeHTTP(answer, request)
+		if got := answer.Header().Get(hostHeader); answer.Code != http.StatusOK || got != each.host {
+			t.Errorf("%+v: %d %q", each, answer.Code, got)
 		}
 	}
 }

@@ -29,6 +29,10 @@ func newProxy() *proxy {
 			r.Out.Host = r.In.Host
 			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 			r.SetXForwarded()
+			// Where a path or an ingress before has rewritten the host, this is the one that was asked for.
+			if original := r.In.Header["X-Forwarded-Host"]; original != nil {
+				r.Out.Header["X-Forwarded-Host"] = original
+			}
 			if r.Out.Body != nil {
 				r.Out.Body = &toItsEnd{ReadCloser: r.Out.Body}
 			}

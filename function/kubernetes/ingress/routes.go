@@ -93,6 +93,7 @@ func (t table) find(r *http.Request) *path {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
+	host = strings.ToLower(host)
 	for i := range t[host] {
 		if p := &t[host][i]; p.takes(r) {
 			return p
