@@ -81,8 +81,8 @@ func serve(h Handler, portText string, routes []Route) error {
 	}
 	execTimeout := defaultExecTimeout
 	if text := os.Getenv("exec_timeout"); text != "" {
-		if execTimeout, err = time.ParseDuration(text); err != nil {
-			return fmt.Errorf("exec_timeout=%q: a duration such as 25s was expected", text)
+		if execTimeout, err = time.ParseDuration(text); err != nil || execTimeout <= 0 {
+			return fmt.Errorf("exec_timeout=%q: a duration above 0, such as 25s, was expected", text)
 		}
 	}
 	handler := Mux(h, maxInflight, execTimeout, routes...)

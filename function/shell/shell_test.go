@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,6 +52,23 @@ func TestLongerThanExecTimeoutGets504(t *testing.T) {
 	defer server.Close()
 	if status, answer := post(t, server.URL, "wait"); status != 504 {
 		t.Errorf("%d %.40q", status, answer)
+	}
+}
+
+func TestABadExecTimeoutIsRefused(t *testing.T) {
+	// A function that is not refused fails at its port.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	t.Setenv("host", "127.0.0.1")
+	for _, text := range []string{"0s", "-1s", "25"} {
+		t.Setenv("exec_timeout", text)
+		if err := serve(echo, port, nil); err == nil || !strings.Contains(err.Error(), "exec_timeout=") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -45,9 +45,10 @@ func check(text string) []string {
 	err = yaml.UnmarshalStrict([]byte(text), &services)
 	var several *yaml.TypeError
 	if errors.As(err, &several) {
-		return readable(several.Errors)
-	}
-	if err != nil {
+		if list := readable(several.Errors); list != nil {
+			return list
+		}
+	} else if err != nil {
 		return []string{strings.TrimPrefix(err.Error(), "yaml: ")}
 	}
 	if len(services.Functions) == 0 {

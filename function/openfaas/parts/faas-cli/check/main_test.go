@@ -24,6 +24,11 @@ func TestCheck(t *testing.T) {
 				`line 3: a: memory "12Qi" is not an amount, such as 500m or 128Mi`,
 			},
 		},
+		"amount beside a key for anchors": {
+			"x-env: 1\nfunctions:\n  a:\n    limits: {cpu: lots}\n",
+			[]string{`line 4: a: cpu "lots" is not an amount, such as 500m or 128Mi`},
+		},
+		"nothing but a key for anchors": {"x-env: 1\n", []string{"there are no functions in it"}},
 		"two": {
 			"function:\n  a: 1\nfunctions:\n  a: {img: x}\n",
 			[]string{`line 1: the file has no key "function"`, `line 4: a function has no key "img"`},
