@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
 
 from function.exchange import Answer, Handler, RefusalError, refusal
-from function.http_server import HttpServer, ServerError
+from function.http_server import HEALTH, READINESS, HttpServer, ServerError
 from function.limits import FunctionLimits
 
 # Of all requests under way together: what they hold of the memory does not grow with their number.
@@ -55,10 +55,10 @@ class Application:
     def _route(self, environ: dict[str, Any]) -> Answer:
         path = environ["PATH_INFO"].rstrip("/") or "/"
         method = environ["REQUEST_METHOD"]
-        if path in ("/_/health", "/_/ready"):
+        if path in (HEALTH, READINESS):
             if method not in ("GET", "HEAD"):
                 return refusal(405, f"{method} {path}: only GET is served here", (("Allow", "GET, HEAD"),))
-            if path == "/_/ready" and not self._ready():
+            if path == READINESS and not self._ready():
                 return refusal(503, "not ready: starting or stopping")
             return Answer(b'{"status":"ok"}')
         if path not in self._paths:

@@ -19,15 +19,17 @@ from waitress.buffers import OverflowableBuffer  # type: ignore[import-untyped]
 from waitress.channel import HTTPChannel  # type: ignore[import-untyped]
 from waitress.parser import HTTPRequestParser, ParsingError  # type: ignore[import-untyped]
 from waitress.server import TcpWSGIServer  # type: ignore[import-untyped]
-from waitress.task import ErrorTask, WSGITask  # type: ignore[import-untyped]
+from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask  # type: ignore[import-untyped]
 from waitress.utilities import Error, RequestEntityTooLarge  # type: ignore[import-untyped]
 from waitress.wasyncore import dispatcher  # type: ignore[import-untyped]
 
 from function.exchange import refusal
 from function.limits import INFLIGHT_MAX, FunctionLimits
 
-# Threads beside those that wait for a result: refusals and health are answered at once however busy the function is.
+# Threads beside those that wait for a result: refusals are answered at once however busy the function is. As many more
+# are for health and broken requests alone: without max_inflight, each of the others may have a request that waits.
 SPARE_THREADS = 4
+HEALTH, READINESS = "/_/health", "/_/ready"
 CONNECTIONS_MAX = 1024
 # Descriptors for all but connections: libraries, the model, the pool's files.
 DESCRIPTORS_BESIDE = 128
@@ -183,6 +185,8 @@ class HttpServer(TcpWSGIServer):  # type: ignore[misc]
         except (OSError, ValueError) as error:
             raise ServerError(f"cannot listen on {host} port {port}: {error}; give another --host or --port") from error
         self.stopping = False
+        self._spare = ThreadedTaskDispatcher()
+        self._spare.set_thread_count(SPARE_THREADS)
         self._accept_again_s = 0.0
         self._stop_asked = 0
         self._limits = limits
@@ -211,6 +215,13 @@ class HttpServer(TcpWSGIServer):  # type: ignore[misc]
         if self.in_connection_overflow:
             self._make_room()
         return is_open and time.monotonic() >= self._accept_again_s
+
+    def add_task(self, task: HTTPChannel) -> None:
+        """Give a connection's next request to a thread."""
+        request = task.requests[0]
+        # A request that is broken may have no path.
+        is_quick = request.error or request.path.rstrip("/").endswith((HEALTH, READINESS))
+        (self._spare if is_quick else self.task_dispatcher).add_task(task)
 
     def _make_room(self) -> None:
         """Close the connection that has gone longest without a complete request, if a new connection is pending."""

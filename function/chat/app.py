@@ -25,6 +25,7 @@ if str(ROOT := Path(__file__).resolve().parents[2]) not in sys.path:
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from function.http_app import StartResponse, serve_application
+from function.http_server import HEALTH, READINESS
 from function.limits import FunctionLimits, VariableError, integer, limits_from
 
 MODEL = "tiny"
@@ -36,10 +37,13 @@ DEFAULT_TOKENS = 128
 class RequestError(Exception):
     """A request that is refused, with the status and the code that say why."""
 
-    def __init__(self, status: int, message: str, code: str = "invalid_request_error") -> None:
+    def __init__(
+        self, status: int, message: str, code: str = "invalid_request_error", headers: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
+        self.headers = headers
 
 
 class ChatApplication:
@@ -60,23 +64,25 @@ class ChatApplication:
         try:
             body = self._route(environ, start_response)
         except RequestError as error:
-            body = _send(start_response, error.status, _error(str(error), error.code))
+            body = _send(start_response, error.status, _error(str(error), error.code), error.headers)
         return () if environ["REQUEST_METHOD"] == "HEAD" else body
 
     def _route(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path, method = environ["PATH_INFO"].removeprefix(PREFIX).rstrip("/"), environ["REQUEST_METHOD"]
         is_ready = self.handler is not None and not self.stopping()
-        if path == "/_/health" or (path == "/_/ready" and is_ready):
+        if path == HEALTH or (path == READINESS and is_ready):
             return _send(start_response, 200, {"status": "ok"})
         if not is_ready:
             raise RequestError(503, "not ready: starting or stopping", "not_ready")
-        if path == MODELS and method == "GET":
+        if path not in (CHAT, COMPLETIONS, MODELS):
+            raise RequestError(404, f"no such path: {path}; there are {CHAT}, {COMPLETIONS} and {MODELS}", "not_found")
+        methods = ("GET", "HEAD") if path == MODELS else ("POST",)
+        if method not in methods:
+            allow = ("Allow", ", ".join(methods))
+            raise RequestError(405, f"{method} {path}: only {methods[0]} is served here", headers=(allow,))
+        if path == MODELS:
             model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "framestorm"}
             return _send(start_response, 200, {"object": "list", "data": [model]})
-        if path not in (CHAT, COMPLETIONS):
-            raise RequestError(404, f"no such path: {path}; there are {CHAT}, {COMPLETIONS} and {MODELS}", "not_found")
-        if method != "POST":
-            raise RequestError(405, f"{method} {path}: only POST is served here")
         fields = _fields(environ["wsgi.input"].read())
         answer = _Answer(self, fields, is_chat=path == CHAT, timeout_s=self._limits.exec_timeout_s)
         return answer.begin(start_response)
@@ -105,11 +111,12 @@ class _Answer:
         from engine import Sequence
         from transformer import MAX_TOKENS, encode
 
-        model = fields.get("model", MODEL)
-        if model != MODEL:
+        # Clients send null for what they leave out.
+        if (model := fields.get("model")) not in (None, MODEL):
             raise RequestError(404, f"The model `{model}` does not exist; there is `{MODEL}`.", "model_not_found")
         prompt = encode(_text(fields.get("messages")) if is_chat else _text(fields.get("prompt")))
-        max_tokens = fields.get("max_tokens", fields.get("max_completion_tokens", DEFAULT_TOKENS))
+        limits = (fields.get(name) for name in ("max_tokens", "max_completion_tokens"))
+        max_tokens = next((limit for limit in limits if limit is not None), DEFAULT_TOKENS)
         if type(max_tokens) is not int or max_tokens < 1:
             raise RequestError(400, f"max_tokens is {max_tokens!r}, and has to be a whole number from 1 on")
         if len(prompt) + max_tokens > MAX_TOKENS:
@@ -240,10 +247,12 @@ def _error(message: str, code: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": code, "code": code}}
 
 
-def _send(start_response: StartResponse, status: int, content: dict[str, Any]) -> Iterable[bytes]:
+def _send(
+    start_response: StartResponse, status: int, content: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()
+) -> Iterable[bytes]:
     body = json.dumps(content).encode()
-    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
+    own = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    start_response(f"{status} {HTTPStatus(status).phrase}", [*own, *headers])
     return [body]
 
 

@@ -24,7 +24,9 @@ _SYLLABLES = [first + vowel for first, vowel in product("bcdfghjklmnprstv", "aei
 
 def encode(text: str) -> list[int]:
     """Return a token for each word of a text; the same word is the same token, and at least one there is."""
-    return [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in text.split()] or [1]
+    # JSON may have half of a surrogate pair, which UTF-8 has not.
+    words = (word.encode(errors="surrogatepass") for word in text.split())
+    return [1 + zlib.crc32(word) % (VOCABULARY - 1) for word in words] or [1]
 
 
 def decode(token: int) -> str:

@@ -21,6 +21,8 @@ _SIGNATURES = {PNG: png.SIGNATURE, JPEG: b"\xff\xd8\xff"}
 # Encoders write some ten; a thumbnail in the metadata has its own.
 JPEG_SCANS_MAX = 100
 START_OF_SCAN = b"\xff\xda"
+# The widest and highest that libjpeg writes.
+JPEG_SIDE_MAX_PX = 65500
 # Grey of one bit up to 32: what has no colour stays without.
 _GREY_MODES = {"1", "L", "LA", "La", "I", "F"}
 # What Pillow raises on broken files, by fuzzing it and by its documentation.
@@ -72,9 +74,12 @@ def decode(body: bytes, max_pixels: int) -> Picture:
 
 
 def encode(picture: Image.Image, kind: str, jpeg_quality: int, icc_profile: bytes | None) -> bytes:
-    """Encode a picture of mode L, LA, RGB or RGBA as PNG or JPEG (which knows no transparency)."""
+    """Encode a picture of mode L, LA, RGB or RGBA as PNG or JPEG (which knows no transparency); raises RefusalError."""
     if kind == PNG:
         return png.encode_png(picture, icc_profile)
+    if max(picture.size) > JPEG_SIDE_MAX_PX:
+        size = f"{picture.width}x{picture.height}"
+        raise RefusalError(422, f"{size} is too large for JPEG, whose sides have at most {JPEG_SIDE_MAX_PX} pixels")
     opaque = picture.convert(picture.mode.removesuffix("A")) if picture.mode.endswith("A") else picture
     buffer = io.BytesIO()
     opaque.save(buffer, JPEG, quality=jpeg_quality, icc_profile=icc_profile)

@@ -151,6 +151,36 @@ def test_bad_requests_are_refused(server: tuple[str, int], path: str, fields: ob
     assert named in json.loads(body)["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "tokens"),
+    [
+        ({"prompt": "\ud800"}, 128),
+        ({"prompt": "a", "max_tokens": None, "model": None}, 128),
+        ({"prompt": "a", "max_tokens": None, "max_completion_tokens": 3}, 3),
+        ({"prompt": "a", "max_tokens": 2, "max_completion_tokens": None}, 2),
+    ],
+)
+def test_half_a_surrogate_pair_is_a_word_and_null_is_left_out(
+    server: tuple[str, int], fields: dict[str, Any], tokens: int
+) -> None:
+    status, _, body = call(server, "/v1/completions", {**fields, "ignore_eos": True})
+    assert (status, json.loads(body)["usage"]["completion_tokens"]) == (200, tokens)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [("GET", "/v1/completions", "POST"), ("HEAD", "/v1/completions", "POST"), ("POST", "/v1/models", "GET, HEAD")],
+)
+def test_a_wrong_method_is_refused_with_those_that_are_right(
+    server: tuple[str, int], method: str, path: str, allow: str
+) -> None:
+    connection = http.client.HTTPConnection(*server, timeout=20)
+    connection.request(method, path)
+    response = connection.getresponse()
+    connection.close()
+    assert (response.status, response.headers["Allow"]) == (405, allow)
+
+
 @pytest.mark.parametrize("path", ["/_/health", "/nowhere"])
 def test_an_answer_to_head_has_no_body(server: tuple[str, int], path: str) -> None:
     """On a kept connection, its bytes would be the next answer."""
@@ -163,6 +193,7 @@ def test_an_answer_to_head_has_no_body(server: tuple[str, int], path: str) -> No
 def test_models_are_listed(server: tuple[str, int]) -> None:
     status, _, body = call(server, "/v1/models", method="GET")
     assert (status, [each["id"] for each in json.loads(body)["data"]]) == (200, ["tiny"])
+    assert call(server, "/v1/models", method="HEAD") == (200, "application/json", b"")
 
 
 def test_clients_that_go_leave_room_for_others(server: tuple[str, int]) -> None:

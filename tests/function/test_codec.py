@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from codec import JPEG, JPEG_SCANS_MAX, PNG, START_OF_SCAN, decode, encode
+from codec import JPEG, JPEG_SCANS_MAX, JPEG_SIDE_MAX_PX, PNG, START_OF_SCAN, decode, encode
 from function.exchange import RefusalError
 from png import encode_png
 from tests.function.conftest import decoded, encoded
@@ -74,6 +74,15 @@ def test_encode_keeps_the_size_and_jpeg_drops_transparency(mode: str) -> None:
     assert decode(encode(picture, PNG, 90, None), 99).image.mode == mode
     jpeg = decode(encode(picture, JPEG, 90, None), 99)
     assert (jpeg.format, jpeg.image.size, jpeg.image.mode) == (JPEG, (5, 4), mode.removesuffix("A"))
+
+
+@pytest.mark.parametrize("size", [(JPEG_SIDE_MAX_PX + 1, 1), (1, JPEG_SIDE_MAX_PX + 1)])
+def test_a_picture_that_jpeg_has_no_room_for_is_refused(size: tuple[int, int]) -> None:
+    with pytest.raises(RefusalError, match=f"{size[0]}x{size[1]} is too large for JPEG") as refusal:
+        encode(Image.new("L", size), JPEG, 90, None)
+    assert refusal.value.status == 422
+    largest = Image.new("L", (min(size[0], JPEG_SIDE_MAX_PX), min(size[1], JPEG_SIDE_MAX_PX)))
+    assert decoded(encode(largest, JPEG, 90, None)).size == largest.size
 
 
 GIF = encoded(Image.new("P", (5, 4)), "GIF")

@@ -221,6 +221,18 @@ def test_a_request_that_times_out_in_line_is_never_run() -> None:
         assert client("GET", "/_/health").status_code == 200
 
 
+def test_health_is_answered_while_each_thread_has_a_request() -> None:
+    code = "import runpy, sys; from function import http_server; http_server.INFLIGHT_MAX = 2; "
+    code += f"sys.argv = ['', '0']; runpy.run_path({str(SCRIPT)!r}, run_name='__main__')"
+    with start("-c", code, exec_timeout="10m") as client, ExitStack() as stack:
+        for _ in range(20):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", client.port)))
+            connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nsleep 600")
+        wait_until_begun(client)
+        assert [client("GET", path).status_code for path in ("/_/health", "/_/ready/")] == [200, 200]
+        assert client("POST", "/", bytes(2**24 + 1)).status_code == 413
+
+
 def refuses(client: Any) -> bool:
     """Whether it takes no connection."""
     try:
