@@ -262,13 +262,14 @@ def test_rights_in_the_namespace_of_a_function_are_enough(
     for each in config["contexts"]:
         each["context"]["namespace"] = "theirs"
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    assert wait_until(lambda: Cluster("guest").may("list", "services", "theirs"), 30)
-    platform, texts = found("http://shop.theirs:8080/x", Site(context="guest"))
-    assert (platform.kind, platform.url) == ("kubernetes", f"http://198.18.201.7:{port}/x")
-    assert (texts["function"], texts["namespace"]) == ("shop-v2", "theirs")
-    with platform.watching():
-        assert platform.metrics(0, 1e15)
+    with monkeypatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        assert wait_until(lambda: Cluster("guest").may("list", "services", "theirs"), 30)
+        platform, texts = found("http://shop.theirs:8080/x", Site(context="guest"))
+        assert (platform.kind, platform.url) == ("kubernetes", f"http://198.18.201.7:{port}/x")
+        assert (texts["function"], texts["namespace"]) == ("shop-v2", "theirs")
+        with platform.watching():
+            assert platform.metrics(0, 1e15)
 
 
 def test_a_service_that_is_not_published_is_said(cluster: Cluster) -> None:
