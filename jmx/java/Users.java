@@ -20,6 +20,7 @@ public final class Users extends ConcurrencyThreadGroup {
     private final Object ended = new Object();
     private long startNs;
     private int leaving; // users that were told to end and are still among the threads
+    private volatile boolean isOver;
 
     /** Whether the run has a load of users in words. */
     static boolean isAsked() {
@@ -47,6 +48,11 @@ public final class Users extends ConcurrencyThreadGroup {
         return startNs == 0 ? own(load.most()) : own(load.at((System.nanoTime() - startNs) / 1e9));
     }
 
+    /** Start nobody any more, whatever the load still asks for. */
+    public void end() {
+        isOver = true;
+    }
+
     // Asked once, whether there is anything to do.
     @Override
     public int getTargetLevelAsInt() {
@@ -63,9 +69,10 @@ public final class Users extends ConcurrencyThreadGroup {
         return 0;
     }
 
+    // Asked at each look.
     @Override
     public long getHoldSeconds() {
-        return (long) Math.ceil(load.lengthS());
+        return isOver ? 0 : (long) Math.ceil(load.lengthS());
     }
 
     @Override

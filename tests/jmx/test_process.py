@@ -109,6 +109,13 @@ def test_a_program_that_does_not_end_is_killed_and_what_one_leaves_holds_no_user
     assert ends["user", "user-timeout"] == 1 and ends["a b", "OK"] == ends["user", "exit-3"] + 1
 
 
+def test_a_user_without_a_timeout_has_not_exceeded_it(run_plan: RunPlan, tmp_path: Path) -> None:
+    (tmp_path / "client.sh").write_text("sleep 0.2; exit 137")
+    of_user = {"arguments": f"{tmp_path}/client.sh", "user_timeout_s": 0}
+    run = run_plan("process", command="sh", **of_user, users=1, ramp_s=0, hold_s=1)
+    assert set(run.count("label", "responseMessage")) == {("user", "exit-137")}
+
+
 def test_output_without_end_is_cut_and_the_run_says_so(run_plan: RunPlan, tmp_path: Path) -> None:
     printed = line()
     (tmp_path / "client.sh").write_text(f"while :; do echo '{printed.strip()}'; done")

@@ -3,6 +3,7 @@
 import html
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,15 +31,17 @@ def started(run_sh: RunSh, *words: str, file: str = "journal.jsonl") -> Running:
         ("-t jmx/face-blur.jmx -Jusers=2 -Jsleep_s=0.2 -Jhold_s=120", "journal.jsonl"),
         ("-t jmx/face-blur-http.jmx -Jurl=URL -Jrate_per_s=5 -Jhold_s=120 -Jencoding=jpeg", "samples.jtl"),
         ("-t jmx/requests.jmx -Jurl=URL -Jhold_s=120", "samples.jtl"),
+        ("-t jmx/requests.jmx -Jurl=URL -Jload='2 users for 120 s'", "samples.jtl"),
         ("-t jmx/tasks.jmx -Jmode=local -Jtasks=2000 -Jtask_s=0.2 -Jworkers=2", "journal.jsonl"),
     ],
     ids=lambda words: words.split(".jmx")[0].removeprefix("-t jmx/"),
 )
 def test_one_interrupt_stops_gently_and_reports(run_sh: RunSh, stand_in: StartServer, words: str, file: str) -> None:
-    running = started(run_sh, *words.replace("URL", stand_in({"body": b"ok"}).url).split(), file=file)
+    running = started(run_sh, *shlex.split(words.replace("URL", stand_in({"body": b"ok"}).url)), file=file)
     running.interrupt()
     done = running.ended(4)
     assert "stopping gently" in done.stderr
+    assert "StopTestNow is asked for by a file" not in done.text("jmeter.log"), "it ends by itself"
     assert run_sh.left_running() == []
     (reason,) = done.json("summary.json")["missing"]
     assert "SIGINT" in reason and "SIGINT" in done.text("index.html")

@@ -1,6 +1,7 @@
 package framestorm.plan;
 
 import com.blazemeter.jmeter.threads.AbstractDynamicThreadGroup;
+import framestorm.Users;
 import java.io.File;
 import java.util.List;
 import org.apache.jmeter.threads.AbstractThreadGroup;
@@ -18,7 +19,9 @@ public final class Stop {
             return;
         }
         AbstractThreadGroup group = ctx.getThreadGroup();
-        if (group instanceof AbstractDynamicThreadGroup) {
+        if (group instanceof Users) {
+            ((Users) group).end();
+        } else if (group instanceof AbstractDynamicThreadGroup) {
             // Read again for each new user: without them the group takes 0 s and 1 s (not minutes), and its time is over.
             // A value set here would last until JMeter restores the group's fields, after the next sample.
             List.of("RampUp", "Hold", "Unit").forEach(group::removeProperty);

@@ -123,8 +123,8 @@ public final class User {
     }
 
     private String cause() {
-        boolean isOverdue = BigDecimal.valueOf(result.getTime())
-            .compareTo(new BigDecimal(vars.get("user_timeout_s")).movePointRight(3)) >= 0;
+        BigDecimal limitMs = new BigDecimal(vars.get("user_timeout_s")).movePointRight(3); // 0: none
+        boolean isOverdue = limitMs.signum() > 0 && BigDecimal.valueOf(result.getTime()).compareTo(limitMs) >= 0;
         Object ofLastLine = lastLine == null ? null : lastLine.get("cause");
         if (badLines > 0) {
             return "not-json-lines";
