@@ -5,6 +5,7 @@ import json
 import subprocess
 from email import message_from_bytes
 from email.policy import HTTP
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -81,13 +82,34 @@ def test_a_file_is_sent_as_it_is_beside_rows(
     assert server.requests[0] == (kind, content.replace(b"{n}", b"7") if name == "a.xml" else content)
 
 
+@pytest.mark.parametrize("of", ["body", "form"])
+def test_rows_and_files_are_each_sent_in_turn(
+    of: str, run_plan: RunPlan, stand_in: StartServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    for name in ("1.png", "2.png"):
+        (folder / name).write_bytes(b"of file " + name.encode())
+    (tmp_path / "rows.csv").write_text("n\n1\n2\n3\n")
+    server = stand_in({"body": b"ok"})
+    files = {"rows": f"@{tmp_path}/rows.csv", of: f"@{folder}" if of == "body" else f"file=@{folder}"}
+    run = run_plan("request-rate", url=f"{server.url}?n={{n}}", rate_per_s=6, hold_s=1, **files)
+    sent = {(each.path[-1], b"of file 1" in each.body) for each in server.received}
+    assert sent == set(product("123", (True, False)))
+    assert run.count("index") == {(str(n),): 1 for n in range(6)}
+
+
 def test_each_line_is_a_body(run_plan: RunPlan, stand_in: StartServer, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"id": 1, "tags": ["ä"]}\n\n{"id": 2, "tags": []}\n', encoding="utf-8")
+    numbers = "[1.7E-9, 0.10, 123456789.12345678901234567890, 12345678901234567890123, 1E+400]"
+    first = f'{{"id": 1700000000.5, "tags": ["ä"], "n": {numbers}}}'
+    rows.write_text(f'{first}\n\n{{"id": 2, "tags": []}}\n', encoding="utf-8")
     server = stand_in({"body": b"<a><b>2</b></a>"})
     url = server.url + "/{id}"
     run = run_plan("request-rate", url=url, body=f"@{rows}", rate_per_s=2, hold_s=1, expect="//b[.='2']")
-    assert {(sent.path[-2:], json.loads(sent.body)["id"]) for sent in server.received} == {("/1", 1), ("/2", 2)}
+    bodies = {sent.path.rpartition("/")[2]: sent.body for sent in server.received}
+    assert {number: json.loads(body)["id"] for number, body in bodies.items()} == {"1700000000.5": 1700000000.5, "2": 2}
+    assert numbers.replace(" ", "").encode() in bodies["1700000000.5"], "with all digits"
     assert run.count("index", "responseMessage") == {("0", "OK"): 1, ("1", "OK"): 1}
 
 

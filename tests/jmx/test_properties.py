@@ -99,6 +99,7 @@ MISTAKES = [
     ({"headers": "X Y: 1"}, "'X Y: 1' is not of the form Name: value"),
     ({"rows": "@uneven.jsonl", "url": "http://h/{a}{b}"}, "row 2 has no b, which"),
     ({"body": "@rows.jsonl"}, "rows.jsonl: line 2 is not a JSON object"),
+    ({"body": "@pairs.jsonl"}, "pairs.jsonl: line 3 is not a JSON object"),
     ({"rows": "@semicolons.csv", "body": "{a}"}, "none of its columns, which are a;b"),
     ({"rows": "@twice.csv", "body": "{a}"}, "two columns have the same name"),
     ({"rows": "@latin.csv", "body": "{a}"}, "latin.csv is not text in UTF-8"),
@@ -127,6 +128,7 @@ def test_mistakes_are_found_before_the_load(of_classes: OfClasses, tmp_path: Pat
     (tmp_path / "uneven.jsonl").write_text('{"a": 1, "b": 2}\n{"a": 1}\n')
     (tmp_path / "latin.csv").write_bytes(b"a\nJos\xe9\n")
     (tmp_path / "names.jsonl").write_text('{"a": "Jos\\u00e9"}\n{"a": "\\u20ac"}\n')
+    (tmp_path / "pairs.jsonl").write_text('{"a": 1}\n\n{"a": 1} {"a": 2}\n')
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\nno JSON\n')
     found = of_classes(properties for properties, _ in MISTAKES)
     for (properties, reason), each in zip(MISTAKES, found, strict=True):

@@ -1,8 +1,11 @@
 package framestorm.plan;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.cfg.JsonNodeFeature;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.TextNode;
 import java.io.BufferedReader;
 import java.io.File;
@@ -22,7 +25,11 @@ import org.apache.jmeter.save.CSVSaveService;
 
 /** Data rows, which requests send or fill their templates from: {column}. */
 final class DataRows {
-    private static final ObjectMapper JSON = new ObjectMapper();
+    // Numbers are sent with all of their digits.
+    private static final ObjectMapper JSON = JsonMapper.builder()
+        .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS, DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+        .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
+        .build();
     private static final Pattern COLUMN = Pattern.compile("\\{([^{}\"]+)\\}");
 
     private final List<Map<String, JsonNode>> all = new ArrayList<>();
@@ -44,14 +51,19 @@ final class DataRows {
     }
 
     private void readJson(File file, String text) {
-        for (String line : (Iterable<String>) text.lines().filter(each -> !each.trim().isEmpty())::iterator) {
+        int number = 0;
+        for (String line : (Iterable<String>) text.lines()::iterator) {
+            number++;
+            if (line.trim().isEmpty()) {
+                continue;
+            }
             JsonNode row = null;
             try {
                 row = JSON.readTree(line);
             } catch (JsonProcessingException ignored) { // as what is no object
             }
             if (row == null || !row.isObject()) {
-                throw new IllegalArgumentException(file + ": line " + (all.size() + 1) + " is not a JSON object");
+                throw new IllegalArgumentException(file + ": line " + number + " is not a JSON object");
             }
             Map<String, JsonNode> values = new LinkedHashMap<>();
             row.fields().forEachRemaining(each -> values.put(each.getKey(), each.getValue()));
@@ -101,8 +113,8 @@ final class DataRows {
     }
 
     /** The row of a request; null if there are none. */
-    Map<String, JsonNode> get(int index) {
-        return all.isEmpty() ? null : all.get(index % all.size());
+    Map<String, JsonNode> get(long index) {
+        return all.isEmpty() ? null : all.get((int) (index % all.size()));
     }
 
     /** Those columns that a template uses. */

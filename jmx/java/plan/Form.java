@@ -10,6 +10,7 @@ import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerBase;
 import org.apache.jmeter.protocol.http.util.HTTPArgument;
 import org.apache.jmeter.protocol.http.util.HTTPFileArg;
@@ -47,23 +48,23 @@ final class Form {
         return fields.isEmpty();
     }
 
-    /** How many files are sent in turn. */
-    int turns() {
-        return fields.stream().mapToInt(each -> each.files.size()).max().orElse(0);
+    /** How many files each field sends in turn. */
+    LongStream turns() {
+        return fields.stream().mapToLong(each -> each.files.size());
     }
 
     String templates() {
         return fields.stream().map(each -> each.value).collect(Collectors.joining(" "));
     }
 
-    void addTo(HTTPSamplerBase sampler, int index, Map<String, JsonNode> row) {
+    void addTo(HTTPSamplerBase sampler, long index, Map<String, JsonNode> row) {
         // As browsers and curl do: no header of a value's type.
         sampler.setDoBrowserCompatibleMultipart(
             fields.stream().noneMatch(each -> each.type != null && each.files.isEmpty()));
         List<HTTPFileArg> uploads = new ArrayList<>();
         for (Field field : fields) {
             if (!field.files.isEmpty()) {
-                File file = field.files.get(index % field.files.size());
+                File file = field.files.get((int) (index % field.files.size()));
                 uploads.add(new HTTPFileArg(file.getPath(), field.name, field.type == null ? Bodies.typeOf(file) : field.type));
             } else {
                 boolean isJson = field.type != null && field.type.contains("json");

@@ -5,6 +5,7 @@ import framestorm.ClientCertificate;
 import framestorm.Running;
 import java.io.File;
 import java.io.IOException;
+import java.math.BigInteger;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.net.URLEncoder;
@@ -18,7 +19,7 @@ import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.apache.jmeter.config.Arguments;
 import org.apache.jmeter.protocol.http.control.Header;
@@ -54,7 +55,7 @@ public final class Requests {
     private final boolean isTypeGiven;
     private final boolean redirects;
     private final boolean keepAlive;
-    private final int turns; // how many rows or files are sent in turn; 0: all requests are equal
+    private final long turns; // requests until the same rows and files are sent again; 0: all requests are equal
     private final URI proxy;
     private final AtomicLong next = new AtomicLong();
 
@@ -104,7 +105,8 @@ public final class Requests {
             throw new IllegalArgumentException("-Jform: a form is sent by " + String.join(", ", WITH_BODY)
                 + " in place of body and content_type; set only one of them");
         }
-        turns = IntStream.of(rows.size(), files.size(), form.turns()).max().getAsInt();
+        turns = LongStream.concat(LongStream.of(rows.size(), files.size()), form.turns()).filter(each -> each > 0)
+            .reduce(Requests::leastCommonMultiple).orElse(0);
         headers = Given.headers(property("headers"), secrets);
         if (!rows.isEmpty() && !isRowTheBody) {
             rows.check(rowsFile, templates());
@@ -119,6 +121,11 @@ public final class Requests {
         if (!property("certificate").isEmpty()) {
             ClientCertificate.use(Given.file(property("certificate")), secrets.resolved(property("certificate_password")));
         }
+    }
+
+    private static long leastCommonMultiple(long first, long second) {
+        long divisor = BigInteger.valueOf(first).gcd(BigInteger.valueOf(second)).longValue();
+        return Math.multiplyExact(first / divisor, second);
     }
 
     // A file is a template only where there is something to fill it with; else it is sent as it is, with its type.
@@ -167,14 +174,14 @@ public final class Requests {
     }
 
     private void prepare(HTTPSamplerBase sampler, JMeterVariables ofUser) {
-        int index = turns > 0 ? (int) (next.getAndIncrement() % turns) : 0;
+        long index = turns > 0 ? next.getAndIncrement() % turns : 0;
         if (turns > 1) {
             ofUser.put("index", String.valueOf(index));
         }
         Map<String, JsonNode> row = rows.get(index);
         // The sampler's path: once a run has begun, what is set there itself is not kept.
         ofUser.put("request_url", Given.encoded(DataRows.filled(url, row, Requests::inUrl)));
-        File file = files.isEmpty() ? null : files.get(index % files.size());
+        File file = files.isEmpty() ? null : files.get((int) (index % files.size()));
         String type = file == null || isTypeGiven ? contentType : Bodies.typeOf(file);
         boolean sendsBody = WITH_BODY.contains(sampler.getMethod());
         boolean hasType = file != null || !text.isEmpty() || isRowTheBody || sendsBody;
