@@ -57,6 +57,7 @@ assert Json.read('{"a": 007, "b": "x\ty",}') == [a: 7, b: 'x\ty']
 
 assert ServerTiming.read('db;dur=53, total;desc="a,b";dur="0.2", cache, x-Y ;DUR=1e2, db;dur=1') ==
     [db_ms: 53d, handler_ms: 0.2d, x_y_ms: 100d]
+assert ServerTiming.read('a;desc="say \\"hi\\", b;dur=1";dur=2, c;desc=";dur=3";dur=4') == [a_ms: 2d, c_ms: 4d]
 assert ServerTiming.read((1..60).collect { "t$it;dur=1" }.join(',')).size() == 50
 assert ['200', '204', '304', '404', '500'].findAll { Statuses.of('2xx, 304,400-404').include(it) } == ['200', '204', '304', '404']
 def secrets = new Secrets()

@@ -406,14 +406,16 @@ def test_lines_of_json_are_an_array(run_plan: RunPlan, stand_in: StartServer) ->
     lines = b'{"token": "In", "done": false}\n{"token": "voice", "done": false}\n{"done": true, "tokens": 2}\n'
     pretty = b'{\n  "0": {}\n}\n'
     events = b": hello\n\n" + b"".join(b"event: token\ndata: %b\n\n" % line for line in lines.splitlines())
+    separators = 'data: {"done": false}\n\ndata: {"done": true, "tokens": 2, "text": "\u2028\u2029\x85"}\n\n'.encode()
+    in_parts = b'\n\ndata: {"done": false}\n\ndata:\ndata: {"done": true,\r\nid: 7\ndata:  "tokens": 2}\n'
     bodies = (lines, lines[:60], pretty, events + b"data: [DONE]\n\n", events[9:150], b"\xef\xbb\xbf" + lines)
-    server = stand_in(*({"body": body} for body in bodies))
+    server = stand_in(*({"body": body} for body in (*bodies, separators, in_parts)))
     how = {"expect": "$[-1].done == true", "figures": "tokens=$[-1].tokens"}
-    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=2, sleep_s=0.2, **how).rows()[:6]
+    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=3, sleep_s=0.2, **how).rows()[:8]
     unmet = ("expect-not-met", "")
     met = ("OK", '{"tokens":2}')
     answers = [(row["responseMessage"], row["further_figures"]) for row in rows]
-    assert answers == [met, unmet, unmet, met, unmet, met]
+    assert answers == [met, unmet, unmet, met, unmet, met, met, met]
 
 
 def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> None:
@@ -421,7 +423,7 @@ def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> No
         ("Server-Timing", 'db;desc="a, b";dur=53, c;dur=0.5'),
         ("Server-Timing", "total;DUR=6.025e1, start;dur=1, x;dur=1.2.3"),
     )
-    page = b'{"text": "INVOICE", "usage": {"tokens": 12, "costs": [0.5]}, "name": "x"}'
+    page = b'{"text": "INVOICE", "usage": {"tokens": 12, "costs": [0.5], "none": []}, "name": "x"}'
     wrong = b'{"text": "", "usage": {"tokens": 0}}'
     server = stand_in(
         {"body": page, "headers": timing, "authorization": "Bearer t0k", "delay_s": 0.01},
@@ -430,7 +432,7 @@ def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> No
     run = run_plan(
         "request-rate", url=server.url, body="scan", headers="Authorization: Bearer t0k", rate_per_s=4, hold_s=1,
         expect="$.text == INVOICE",
-        figures="tokens=$.usage.tokens, cost=$.usage.costs[0,1], absent=$.x, name=$.name",
+        figures="mean=$.usage.none.avg(), tokens=$.usage.tokens, cost=$.usage.costs[0,1], absent=$.x, name=$.name",
     )  # fmt: skip
     results = read_results(run.folder)
     assert causes(results.samples)[0] == {"expect-not-met": 2}, "an answer with status 200"

@@ -46,7 +46,12 @@ final class JsonFigures {
         DocumentContext document = JsonPath.using(LENIENT).parse(Values.json(answer));
         Map<String, Object> figures = new LinkedHashMap<>();
         paths.forEach((name, path) -> {
-            Object value = document.read(path);
+            Object value;
+            try {
+                value = document.read(path);
+            } catch (JsonPathException none) { // such as the mean of no values
+                return;
+            }
             List<?> values = value instanceof List ? (List<?>) value : value == null ? List.of() : List.of(value);
             values.stream().filter(JsonFigures::isFinite).findFirst().ifPresent(each -> figures.put(name, each));
         });

@@ -16,10 +16,12 @@ final class ServerTiming {
     private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9_]{0,59}");
     private static final Pattern NOT_IN_NAME = Pattern.compile("[^a-z0-9]+");
     // Possessive: a group that may go back takes stack for each parameter.
+    private static final String PARAMETER = "[\\w-]++\\s*+=\\s*+(?:\"(?:[^\"\\\\]|\\\\.)*+\"|[^;,\"]*+)";
     private static final Pattern TIME = Pattern.compile(
-        "(?:^|,)\\s*([^\\s;,=\"]+)((?:\\s*+;\\s*+[\\w-]++\\s*+=\\s*+(?:\"[^\"]*+\"|[^;,\"]*+))*+)");
+        "(?:^|,)\\s*([^\\s;,=\"]+)((?:\\s*+;\\s*+" + PARAMETER + ")*+)");
     private static final Pattern LENGTH = Pattern.compile(
-        "(?i);\\s*dur\\s*=\\s*\"?([0-9]{1,18}(?:\\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)(?![\\w.])");
+        "(?i)(?:\\s*+;\\s*+(?!dur\\s*=)" + PARAMETER + ")*+\\s*+;\\s*+dur\\s*+=\\s*+"
+            + "\"?([0-9]{1,18}(?:\\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)(?![\\w.])");
 
     /** The times by the name of their figure, the first of each name. */
     static Map<String, Double> read(String header) {
@@ -28,7 +30,7 @@ final class ServerTiming {
         while (time.find()) {
             Matcher length = LENGTH.matcher(time.group(2));
             String name = name(time.group(1));
-            if (length.find() && NAME.matcher(name).matches() && !COMMON.contains(name)
+            if (length.lookingAt() && NAME.matcher(name).matches() && !COMMON.contains(name)
                     && (times.size() < MOST || OF_KIT.containsValue(name))) {
                 times.putIfAbsent(name, Double.valueOf(length.group(1)));
             }

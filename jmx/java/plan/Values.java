@@ -1,8 +1,10 @@
 package framestorm.plan;
 
+import java.util.StringJoiner;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Reads the JSON or XML of an answer. Each of its values takes some hundred bytes: those of long answers are read by one user
@@ -11,8 +13,8 @@ import java.util.stream.Collectors;
 final class Values {
     private static final int MANY = 10_000;
     private static final int MOST = 1_000_000;
-    private static final Pattern EVENTS = Pattern.compile("\\A(?:data|event|id|retry)?:");
-    private static final Pattern EVENT = Pattern.compile("data: *\\{.*");
+    private static final Pattern EVENTS = Pattern.compile("\\A\\s*+(?:data|event|id|retry)?:");
+    private static final String DATA = "data:";
     private static final Pattern LINES = Pattern.compile("\\A\\s*+\\{[^\\n]*\\}\\s*\\n\\s*\\{");
 
     static <T> T read(String answer, Supplier<T> reading) {
@@ -44,11 +46,29 @@ final class Values {
     static String json(String text) {
         String answer = Given.withoutMark(text);
         if (EVENTS.matcher(answer).find()) {
-            return answer.lines().filter(each -> EVENT.matcher(each).matches()).map(each -> each.substring("data:".length()))
-                .collect(Collectors.joining(",", "[", "]"));
+            return ofEvents(answer);
         }
         return !LINES.matcher(answer).find() ? answer
             : answer.lines().filter(each -> !each.trim().isEmpty()).collect(Collectors.joining(",", "[", "]"));
+    }
+
+    /** The objects of events as an array; the data lines of an event are one text, as the HTML standard has it. */
+    private static String ofEvents(String answer) {
+        StringJoiner objects = new StringJoiner(",", "[", "]");
+        StringBuilder data = new StringBuilder();
+        // The last event may lack the empty line that ends it.
+        Stream.concat(answer.lines(), Stream.of("")).forEachOrdered(line -> {
+            if (line.startsWith(DATA)) {
+                data.append(line, DATA.length(), line.length()).append('\n');
+            } else if (line.isEmpty()) {
+                String event = data.toString().trim();
+                if (event.startsWith("{")) {
+                    objects.add(event);
+                }
+                data.setLength(0);
+            }
+        });
+        return objects.toString();
     }
 
     private Values() {
