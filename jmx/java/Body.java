@@ -73,10 +73,11 @@ public final class Body extends InputStream {
     }
 
     private boolean isKept(int bytes) {
+        long kept = MOST > 0 ? Math.max(0, Math.min(bytes, MOST - all)) : bytes;
         all += bytes;
-        if (!isCut) {
-            held += bytes;
-            if (HELD.addAndGet(bytes) > AT_MOST) {
+        if (!isCut && kept > 0) {
+            held += kept;
+            if (HELD.addAndGet(kept) > AT_MOST) {
                 // What users held that have ended since.
                 OF_USERS.keySet().stream().filter(user -> !user.isAlive()).forEach(Body::release);
                 isCut = HELD.get() > AT_MOST;

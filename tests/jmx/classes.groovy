@@ -78,3 +78,12 @@ ctx.thread = new JMeterThread(new HashTree(new LoopController()), null, null)
 ctx.previousResult = answer
 Answer.judge(ctx)
 assert [answer.successful, answer.responseMessage, answer.responseDataAsString] == [false, 'not-judged', '']
+
+// A request that could not be made has no URL that might show a secret.
+def unmade = new HTTPSampleResult()
+unmade.responseCode = 'Non HTTP response code: java.net.MalformedURLException'
+unmade.responseMessage = 'Non HTTP response message: For input string: "99999"'
+secrets.putInto(ctx.variables)
+ctx.previousResult = unmade
+Answer.judge(ctx)
+assert [unmade.successful, unmade.responseMessage, unmade.URL] == [false, 'exception', null]

@@ -357,6 +357,28 @@ def test_what_users_held_that_have_ended_is_free() -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["false", "true"]
 
 
+OF_LONG = """
+import framestorm.Body
+import org.apache.jmeter.util.JMeterUtils
+
+JMeterUtils.loadJMeterProperties(args[0])
+JMeterUtils.setProperty('framestorm.bodies_part_of_heap', '0.1')
+JMeterUtils.setProperty('httpsampler.max_bytes_to_store_per_request', '1048576')
+def read = { bytes -> Body.of(new ByteArrayInputStream(new byte[bytes])).transferTo(OutputStream.nullOutputStream()) }
+def all = read(8 << 20)
+println "$all ${Body.cut} ${Body.tooLong}"
+Thread.start { println "${read(1 << 20)} ${Body.cut} ${Body.tooLong}" }.join()
+"""
+
+
+def test_what_jmeter_does_not_keep_of_a_long_answer_takes_no_room() -> None:
+    """The first answer alone has more bytes than all users may hold."""
+    settings = paths.JMETER_HOME / "bin" / "jmeter.properties"
+    command = groovy("-e", OF_LONG, settings, options=("-Xmx64m",))
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{8 << 20} false true", f"{1 << 20} false false"]
+
+
 READ = """
 import org.apache.jmeter.protocol.http.sampler.HTTPSamplerProxy
 import org.apache.jmeter.util.JMeterUtils
@@ -388,6 +410,15 @@ def test_an_answer_of_more_than_32_mib_is_not_judged_by_its_beginning(
     run = run_plan("requests", url=server.url, method="GET", users=1, ramp_s=0, hold_s=1, **condition)
     assert set(run.count("responseMessage")) == {("answer-too-long",)}
     assert all(int(row["bytes"]) > 33 << 20 for row in run.rows())
+
+
+def test_only_a_whole_answer_has_a_digest_and_figures(run_plan: RunPlan, stand_in: StartServer) -> None:
+    server = stand_in({"body": b'{"n": 1}' + b" " * 100}, {"body": b'{"n": 2}'})
+    how = {"framestorm.answer_digest": "true", "httpsampler.max_bytes_to_store_per_request": 50, "figures": "n=$.n"}
+    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=1, **how).rows()[:2]
+    assert rows[0]["further_figures"] == ""
+    whole = json.loads(rows[1]["further_figures"])
+    assert whole.keys() == {"n", "answer_digest"} and whole["n"] == 2
 
 
 @pytest.mark.parametrize(("idle_s", "scheme", "cause"), [(1.3, "http:", "OK"), (None, "https:", "tls")])

@@ -169,7 +169,9 @@ public final class Answer {
             judge();
         } finally {
             if (!secrets.areNone()) { // what a listener may save of the request, and an answer that repeats it
-                result.setURL(masked(result.getURL()));
+                if (result.getURL() != null) { // a request that could not be made has none
+                    result.setURL(masked(result.getURL()));
+                }
                 result.setRequestHeaders(secrets.masked(result.getRequestHeaders()));
                 result.setQueryString(secrets.masked(result.getQueryString()));
                 result.setResponseHeaders(secrets.masked(result.getResponseHeaders()));
@@ -197,11 +199,12 @@ public final class Answer {
         if (cause == null) {
             cause = contentCause(accept);
         }
+        boolean isAllHere = isWhole && !Body.isCut() && !Body.isTooLong();
         String wanted = Given.property(vars, "figures");
-        if (!wanted.isEmpty()) {
+        if (isAllHere && !wanted.isEmpty()) {
             further.putAll(JsonFigures.of(wanted).read(result.getResponseDataAsString()));
         }
-        if (HAS_DIGEST && isWhole) {
+        if (isAllHere && HAS_DIGEST) {
             CRC32 digest = new CRC32();
             digest.update(result.getResponseData());
             further.put("answer_digest", digest.getValue());
