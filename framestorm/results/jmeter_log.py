@@ -62,6 +62,8 @@ _SELF_CHECK = re.compile(
 )
 # What jmx/java/Rows.java says of a sample for which samples.jtl is closed.
 _LATE = re.compile(rb"a sample came after the end of the test and is lost: ()")
+# And of one that could not be written; the next line names the error.
+_UNWRITTEN = re.compile(rb"^(?:\S+ \S+ )?ERROR f\.Rows: cannot write to .*\n(?:[\w.]+: )?(.*)", re.MULTILINE)
 # A thread of JMeter that an error of Java ended, as no exception does; the next line names the error.
 _ENDED_THREAD = re.compile(
     rb"%b(?:Uncaught exception in thread (?!Thread\[StandardJMeterEngine,).*|Test failed!)\n?([^:\n]*)" % _MESSAGE,
@@ -111,6 +113,7 @@ class JMeterLog:
     ms, and how long in ms a thread was held up in it at most, and garbage was collected.
     counted: what each JMeter that made load counted by itself.
     late: how many samples came after the end of the test, and have no row.
+    unwritten: how many samples each error kept from being written, which have no row either.
     """
 
     refusal: str | None
@@ -131,6 +134,7 @@ class JMeterLog:
     stalls: list[tuple[int, int, int]]
     counted: list[CountedByJmeter]
     late: int
+    unwritten: Counter[str]
 
 
 def read_log(run_dir: Path) -> JMeterLog:
@@ -173,6 +177,7 @@ def read_log(run_dir: Path) -> JMeterLog:
                 for samples, busy_us, span_us, unknown in found(_SELF_CHECK)
             ],
             late=sum(1 for _ in found(_LATE)),
+            unwritten=Counter(error.strip() for (error,) in found(_UNWRITTEN)),
         )
 
 

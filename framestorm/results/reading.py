@@ -188,6 +188,10 @@ def missing(results: RunResults) -> list[str]:
         more = f"{plural(-lost, 'row')} more: {they} written twice"
         what = f"{plural(lost, 'row')} less: {they} lost on the way" if lost > 0 else more
         sentences.append(f"JMeter counted {plural(self_check.counted, 'sample')}, and samples.jtl has {what}")
+    sentences += [
+        f"{plural(n, 'sample')} could not be written to samples.jtl: {error}"
+        for error, n in results.log.unwritten.items()
+    ]
     if jtl.bad_rows:
         sentences.append(f"{plural(jtl.bad_rows, 'row')} of samples.jtl cannot be read: {jtl.why_bad}")
     if clients.users or results.users.height:

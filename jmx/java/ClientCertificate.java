@@ -25,9 +25,11 @@ import java.util.regex.Pattern;
 /** The certificate that requests show. JMeter's SSL context takes its key store from system properties. */
 public final class ClientCertificate {
     private static final Pattern PEM = Pattern.compile("(?s)-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END");
+    // It has the key of a PEM file: a server of slaves, which runs many tests in one Java, keeps one at most.
+    private static File made;
 
     /** Have JMeter show the certificate in a file: in PEM with its key, or in PKCS12. */
-    public static void use(File file, String password) throws IOException, GeneralSecurityException {
+    public static synchronized void use(File file, String password) throws IOException, GeneralSecurityException {
         byte[] content;
         try (InputStream input = new FileInputStream(file)) {
             content = input.readAllBytes();
@@ -43,6 +45,10 @@ public final class ClientCertificate {
         System.setProperty("javax.net.ssl.keyStore", store.getPath());
         System.setProperty("javax.net.ssl.keyStoreType", "PKCS12");
         System.setProperty("javax.net.ssl.keyStorePassword", password);
+        if (made != null) {
+            made.delete();
+        }
+        made = isPem ? store : null;
     }
 
     private static File storeOf(String pem, String password) throws IOException, GeneralSecurityException {

@@ -1,13 +1,10 @@
 package framestorm;
 
 import framestorm.plan.Traceparent;
-import java.io.BufferedWriter;
 import java.io.File;
-import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.OutputStreamWriter;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
-import java.io.Writer;
 import java.nio.charset.StandardCharsets;
 import org.apache.jmeter.engine.util.NoThreadClone;
 import org.apache.jmeter.reporters.Summariser;
@@ -39,7 +36,7 @@ public final class Rows extends AbstractTestElement
     private static final int DEEPEST = 10; // as in CSVSaveService
     private static final Object LOCK = new Object();
     // The controller of slaves has a clone for each of them, and all write to one file.
-    private static Writer out;
+    private static RandomAccessFile out;
     private static int tests;
     private transient Summariser summariser;
     private transient String host = LOCAL;
@@ -118,7 +115,7 @@ public final class Rows extends AbstractTestElement
                 return;
             }
             try {
-                out.append(rows).flush(); // the rows of a killed run are on disk
+                append(rows); // at once: the rows of a killed run are on disk
             } catch (IOException error) {
                 LOG.error("cannot write to {}", getPropertyAsString(FILE), error);
             }
@@ -151,17 +148,28 @@ public final class Rows extends AbstractTestElement
 
     private static void open(File file) {
         try {
-            boolean isNew = file.length() == 0;
-            out = new BufferedWriter(new OutputStreamWriter(new FileOutputStream(file, true), StandardCharsets.UTF_8));
-            if (isNew) {
+            out = new RandomAccessFile(file, "rw");
+            out.seek(out.length());
+            if (out.length() == 0) {
                 SampleSaveConfiguration form = SampleSaveConfiguration.staticConfig();
                 String of = form.getDelimiter() + "\"";
-                out.append(CSVSaveService.printableFieldNamesToString(form));
-                out.append(Microseconds.ARE_KEPT ? of + "elapsed_us\"" + of + "sample_kind\"" : "");
-                out.append(Traces.ARE_ASKED ? of + Traces.COLUMN + "\"\n" : "\n").flush();
+                append(CSVSaveService.printableFieldNamesToString(form)
+                    + (Microseconds.ARE_KEPT ? of + "elapsed_us\"" + of + "sample_kind\"" : "")
+                    + (Traces.ARE_ASKED ? of + Traces.COLUMN + "\"\n" : "\n"));
             }
         } catch (IOException error) {
             throw new UncheckedIOException(error);
+        }
+    }
+
+    /** Write rows. Of those that do not fit on the disk no part stays: its quotation marks would spoil later ones. */
+    private static void append(CharSequence rows) throws IOException {
+        long end = out.getFilePointer();
+        try {
+            out.write(rows.toString().getBytes(StandardCharsets.UTF_8));
+        } catch (IOException error) {
+            out.setLength(end);
+            throw error;
         }
     }
 }

@@ -21,7 +21,7 @@ from framestorm.results.reading import read_results
 from framestorm.results.table import causes
 from framestorm.run import new_plan
 from tests.jmx.conftest import RunPlan, groovy
-from tests.stand_in import Received, StartServer, ask_for_certificate
+from tests.stand_in import Received, StartServer, ask_for_certificate, make_certificate
 
 SECRET = "tok-3f7a&s=1"  # noqa: S105
 
@@ -490,6 +490,22 @@ def test_a_client_certificate_is_shown(run_plan: RunPlan, stand_in: StartServer,
     both = ask_for_certificate(server, tmp_path)
     run = run_plan("requests", url=server.url, body="x", users=1, ramp_s=0, hold_s=0.5, certificate=f"@{both}")
     assert set(run.count("responseMessage")) == {("OK",)}
+
+
+TWICE = """
+2.times { framestorm.ClientCertificate.use(new File(args[0]), '') }
+def stores = new File(System.getProperty('java.io.tmpdir')).list().findAll { it.endsWith('.p12') }
+println([new File(System.getProperty('javax.net.ssl.keyStore')).name] == stores)
+"""
+
+
+def test_the_key_of_an_earlier_test_stays_in_no_file(tmp_path: Path) -> None:
+    """A server of slaves runs several tests in one Java."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    command = groovy("-e", TWICE, make_certificate(tmp_path), options=(f"-Djava.io.tmpdir={folder}",))
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "true\n"
+    assert list(folder.glob("*.p12")) == []
 
 
 def test_a_plan_sends_what_curl_would(

@@ -258,6 +258,30 @@ def test_users_follow_a_load(run_plan: RunPlan, stand_in: StartServer) -> None:
     assert run.errors() == []
 
 
+def test_a_row_that_does_not_fit_on_the_disk_spoils_no_other(
+    start_plan: StartPlan, stand_in: StartServer, tmp_path: Path
+) -> None:
+    """Half a row would spoil the next one, and with a quotation mark all others."""
+    disk, log = tmp_path / "disk", tmp_path / "jmeter.log"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", disk], check=True)
+    try:
+        (disk / "other").write_bytes(bytes(120 << 10))
+        server = stand_in({"body": b'{"n": 1}'})
+        load = {"users": 1, "ramp_s": 0, "hold_s": 6, "sleep_s": 0.05, "framestorm.samples": disk / "samples.jtl"}
+        process = start_plan("requests", url=server.url, figures="n=$.n", **load)
+        assert wait_until(lambda: log.exists() and "cannot write to" in log.read_text(), 60), "it never was full"
+        (disk / "other").unlink()
+        assert process.wait(60) == 0
+        rows = JMeterRun(disk).rows()
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+    lost = read_log(tmp_path).unwritten
+    assert lost.keys() == {"No space left on device"}
+    assert len(rows) == len(server.received) - lost.total()
+    assert {(len(row), row["success"], row["further_figures"]) for row in rows} == {(len(rows[0]), "true", '{"n":1}')}
+
+
 OF_FRAMES = {
     ("200", "not-json"): {"body": b"<html>"},
     ("200", "not-image"): {"body": b'{"faces": [{}]}'},

@@ -75,6 +75,14 @@ def test_rows_that_are_not_those_of_what_was_sent(
     )
 
 
+def test_samples_that_could_not_be_written_are_told_with_the_error(fake_run: Any) -> None:
+    head = "2026-09-20 12:00:09,000 ERROR f.Rows: cannot write to /run/samples.jtl\njava.io.IOException: "
+    log = f"{head}Disk quota exceeded\n\tat a.B(B:7)\n" * 2 + f"{head}Stale file handle\n"
+    missing = summary_of_rows(fake_run, rows_of()[:-3], log + line()).missing
+    assert "2 samples could not be written to samples.jtl: Disk quota exceeded" in missing
+    assert "1 sample could not be written to samples.jtl: Stale file handle" in missing
+
+
 @pytest.mark.parametrize(("elapsed_ms", "is_wrong"), [(0, False), (2, False), (40, True)])
 def test_a_few_samples_are_not_wrong_because_the_first_ones_load_classes(
     fake_run: Any, elapsed_ms: int, is_wrong: bool
