@@ -189,6 +189,13 @@ def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None)
     )
 
 
+def _label(judgement: Judgement, summary: Summary) -> LabelSummary | None:
+    """Return the figures of the label that an objective is about; `all` has none of its own beside a single label."""
+    samplers = [each for each in summary.labels.values() if each.kind == "sampler" and each.label != USER]
+    alone = samplers[0] if judgement.label == ALL and len(samplers) == 1 else None
+    return summary.labels.get(judgement.label, alone)
+
+
 def _errors_of_answers(label: LabelSummary) -> int:
     """Return how many errors the function's own answers report, however long they took."""
     causes = [*label.causes.items(), *label.further_causes.items()]
@@ -200,7 +207,7 @@ def _is_missed_by_answers(judgement: Judgement, summary: Summary, *, in_bursts: 
 
     in_bursts: with those that it may have answered only because the load generator sent requests late.
     """
-    label = summary.labels.get(judgement.label)
+    label = _label(judgement, summary)
     if _has_only_errors(judgement, summary):
         return label is not None and _errors_of_answers(label) == label.n
     if judgement.state != "failed" or judgement.metric not in ON_ERRORS or not (label and label.n):
@@ -215,7 +222,7 @@ def _bursts(missed: Sequence[Judgement], summary: Summary) -> str:
     """Return why only requests that were sent late and together made a probe miss its objectives; else empty."""
     if not missed or not all(_is_missed_by_answers(each, summary, in_bursts=True) for each in missed):
         return ""
-    label = summary.labels[missed[0].label]
+    label = _label(missed[0], summary) or summary.main
     return (
         "the load generator sent requests late, and then together, which may have caused "
         f"{label.errors_in_bursts} of {plural(label.failed, 'error')}"
@@ -224,7 +231,7 @@ def _bursts(missed: Sequence[Judgement], summary: Summary) -> str:
 
 def _has_only_errors(judgement: Judgement, summary: Summary) -> bool:
     """Return whether an objective has no figure because every sample failed."""
-    label = summary.labels.get(judgement.label)
+    label = _label(judgement, summary)
     return judgement.state == "unjudged" and label is not None and label.n > 0 and label.ok == 0
 
 
@@ -289,14 +296,14 @@ def _margin(judgement: Judgement) -> float | None:
 
 def _times(judgement: Judgement, summary: Summary) -> Times | None:
     """Return the times that a criterion is about; None if the summary has none."""
-    label = summary.labels.get(judgement.label)
+    label = _label(judgement, summary)
     times = label.times | label.figures if label else {}
     return times.get(judgement.series) or times.get(f"{judgement.series}_ms")
 
 
 def _figure(judgement: Judgement, summary: Summary) -> Estimate | None:
     """Return the figure of a criterion with its interval within the run; None if the summary has none."""
-    label = summary.labels.get(judgement.label)
+    label = _label(judgement, summary)
     if label is None:
         return None
     if judgement.metric == "goodput":

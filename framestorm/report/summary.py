@@ -31,7 +31,7 @@ from framestorm.results.calibration import read_calibration
 from framestorm.results.goodput import read_goodput
 from framestorm.results.scrapes import read_scrapes
 from framestorm.results.self_check import read_self_check
-from framestorm.results.table import causes, height, of_labels, sample_group, serving_ms, span_ms, user_group
+from framestorm.results.table import causes, height, of_label, of_labels, sample_group, serving_ms, span_ms, user_group
 from framestorm.results.traces import read_traces
 from framestorm.results.unreplaced import read_unreplaced
 from framestorm.stats.percentiles import Sample
@@ -64,6 +64,7 @@ MAX_LABELS = 200  # with a row of their own
 MAX_CHARTED = 20  # with charts of their own
 OTHERS: dict[SampleKind, str] = {"sampler": "label", "transaction": "transaction", "sub-result": "sub-result"}
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
+NOT_STEADY = "--steady: the run has no steady part, or is too short to tell"
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
 
@@ -78,11 +79,8 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     is_of_threads = not users.height and not record.is_open_model
     threads = results.jtl.threads if is_of_threads else pl.DataFrame()
     texts = record.criteria if criteria is None else criteria
-    judged_users = results.ended_users
-    defaults = [f"{name} success < 100 %" for name in ([USER] if judged_users.height else []) + [EACH]]
     scrapes = read_scrapes(run_dir / "scrapes.csv", load)
     of_target, of_samples = divided(texts, scrapes.families) if record.scrapes else ([], list(texts))
-    parsed = [parse(text, label) for text in of_samples or (() if texts else defaults)]
     # Before the labels, whose sorted times stay in memory.
     main_series = series.sample_series(samples, origin_ms)
     stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
@@ -97,7 +95,10 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     steady = read_steady(samples, line, origin_ms)
     judged_part = results.since(_steady_ms(steady, origin_ms)) if record.judges_steady else results
     judged_part = replace(judged_part, users=judged_part.ended_users)
-    labels, groups, charted = _labels(judged_part, {criterion.label for criterion in parsed}, origin_ms)
+    defaults = [f"{name} success < 100 %" for name in ([USER] if judged_part.users.height else []) + [EACH]]
+    parsed = [parse(text, label) for text in of_samples or (() if texts else defaults)]
+    named = {criterion.label for criterion in parsed if criterion.metric != OVERLOAD}
+    labels, groups, charted = _labels(judged_part, named, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
     goodput = read_goodput(judged_part.samples, record.properties, at_rate=judged_part.is_at_rate)
@@ -184,8 +185,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
 
 
 def _reached(users: InFlight | None) -> Curves:
-    """Return the line of the users that there were, of a plan that does not say how many it keeps."""
-    return {"x": [*users.x], "y": [*users.y]} if users else {}
+    """Return the line of the users that there were, in steps, of a plan that does not say how many it keeps."""
+    if users is None:
+        return {}
+    x, y = (list[float | None](each for value in values for each in (value, value)) for values in (users.x, users.y))
+    return {"x": x[1:], "y": y[:-1]}
 
 
 def _steady_ms(steady: model.SteadyState | None, origin_ms: float) -> float:
@@ -253,7 +257,8 @@ def _verdict(
         outcome = f"{stop_sentence(record.decision, record)}; {outcome}"
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
-        word, text = "unjudged", "; ".join(missing)  # that there is no sample is among them
+        # That there is no sample is among them, unless there is none of the part that is judged.
+        word, text = "unjudged", "; ".join(missing) or NOT_STEADY
     elif missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         word, text = "partial", f"{missing[0]}{more}; of the {what} that arrived: {outcome}"
@@ -267,7 +272,8 @@ def _labels(
 ) -> tuple[dict[str, model.LabelSummary], dict[str, Group], dict[str, SampleSeries]]:
     """Return users, the main samples, and each further label: its figures, what criteria are judged by, and chart data.
 
-    Of more labels than can be shown, those with the most samples have a row, and those named in a criterion.
+    Of more labels than can be shown, those with the most samples have a row, and those named in a criterion. `all` has
+    none where the main samples are of one label.
     """
     labels, groups, at_rate = {}, {}, results.is_at_rate
 
@@ -296,6 +302,8 @@ def _labels(
             table = of_labels(results.every, left, of_kind)
             name = plural(len(left), f"other {what}")
             add(sample_group(table, name, at_rate=at_rate), table, of_kind, len(left))
+    if ALL in named and ALL not in groups:
+        groups[ALL] = sample_group(of_label(results.every, ALL), ALL, at_rate=at_rate)
     return labels, groups, charted
 
 
@@ -319,7 +327,12 @@ def _label_summary(
         n, total = table.select(pl.col(name).count(), pl.col(name).sum().alias("total")).collect().row(0)
         return total if n else None
 
-    series = {name: _times(sample) for name, sample in group.samples.items() if isinstance(sample, Sample)}
+    series = {
+        name: _times(sample)
+        for name, sample in group.samples.items()
+        # Where none was cold, the warm ones are all.
+        if isinstance(sample, Sample) and (name != "warm" or "cold" in group.samples)
+    }
     return model.LabelSummary(
         label=group.label,
         kind=kind,

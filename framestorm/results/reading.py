@@ -83,7 +83,8 @@ class RunResults:
         """Return the results without what started before a time, in epoch ms."""
         is_later = pl.col("start_ms") >= begin_ms
         samples, every = self.samples.filter(is_later), self.every.filter(is_later)
-        return replace(self, samples=samples, every=every, users=self.users.filter(is_later))
+        users = self.users.filter(is_later)
+        return replace(self, samples=samples, every=every, labels=labels_of(every), users=users)
 
     def by_label(self, labels: Iterable[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Yield each of the labels with its samples, which are read for several labels at a time."""
@@ -200,7 +201,8 @@ def missing(results: RunResults) -> list[str]:
         sentences.append(clients.tree_problem)
     arrivals, sent = results.log.arrivals, height(results.samples)
     if record.is_open_model and record.state == "complete" and arrivals is not None and results.label != ALL:
-        lost = arrivals - results.log.dropped - sent
+        # What was cut off counts neither way, and was sent nevertheless.
+        lost = arrivals - results.log.dropped - height(of_label(results.started, results.label)) - late
         if lost > 0:
             sentences.append(f"{plural(lost, results.label)} of {count(arrivals)} that were due have no row")
     if not sent and not results.users.height:

@@ -204,10 +204,10 @@ def sample_group(samples: pl.LazyFrame, label: str, *, at_rate: bool = False) ->
     ok = samples.filter("ok")
     n, n_ok = samples.select(pl.len(), pl.col("ok").sum().alias("ok")).collect().row(0)
     times = {"rtt": Sample(_floats(ok, "rtt_ms"), _floats(samples.filter("timed_out"), "rtt_ms"))}
-    if (cold := _floats(ok.filter("cold"), "rtt_ms")).size:
-        # What timed out never said whether it was cold: it belongs to neither.
-        times["warm"] = Sample(_floats(ok.filter(~pl.col("cold")), "rtt_ms"))
-        times["cold"] = Sample(cold)
+    # What timed out never said whether it was cold: it belongs to neither.
+    warm, cold = (_floats(ok.filter(is_of), "rtt_ms") for is_of in (~pl.col("cold"), pl.col("cold")))
+    times |= {"warm": Sample(warm)} if warm.size or cold.size else {}
+    times |= {"cold": Sample(cold)} if cold.size else {}
     units: dict[str, str] = {}
     # Of figures whose names differ by _ms only, that in ms comes first.
     further = {"outside_ms": pl.col("rtt_ms") - pl.col("handler_ms")}

@@ -80,6 +80,12 @@ def test_a_result_is_sure_if_the_whole_interval_of_its_figure_is(
     assert (outcome.low, outcome.high, outcome.is_sure) == (low, high, is_sure)
 
 
+def test_all_are_the_samples_of_a_single_label(tmp_path: Path) -> None:
+    label = replace(summary_of(100).labels["frame"], success=0.55, success_low=0.4, success_high=0.6)
+    (outcome,) = probed(tmp_path, judged("all success < 50 %", "passed", 0.55), labels={"frame": label}).outcomes
+    assert (outcome.low, outcome.high, outcome.is_sure) == (0.4, 0.6, False)
+
+
 def test_a_figure_of_too_few_samples_is_no_pass(tmp_path: Path) -> None:
     figure = Times(20, 0, *(None,) * 7)
     label = replace(summary_of(100).labels["frame"], figures={"tokens_per_s": figure})

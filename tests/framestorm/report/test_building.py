@@ -93,6 +93,53 @@ def test_throughput_at_a_rate(tmp_path: Path, due: int, dropped: int | None, rat
     assert summary(tmp_path).missing == missing
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_requests_that_a_stop_rule_cut_off_are_no_lost_ones(tmp_path: Path, late: int) -> None:
+    """The last three of twenty, and one that came after the end of the test, and so has no row."""
+    interrupted = "Non HTTP response code: java.net.SocketException"
+    rows = [
+        {"timeStamp": START_MS + 100 * i, "elapsed": 50 if i < 17 else 600, "label": "request",
+         "responseCode": "200" if i < 17 else interrupted, "responseMessage": "OK" if i < 17 else "Socket closed",
+         "success": str(i < 17).lower(), "threadName": "arrivals 1-1"}
+        for i in range(20)
+    ]  # fmt: skip
+    write_jtl(tmp_path / "samples.jtl", rows)
+    decision = ("option", "text", "at_ms", "measured", "label", "value")
+    values = ("--stop-when", "p95 within 5 %", START_MS + 2000, "50 ms", "request", 50.0)
+    run = {"format": 2, "state": "complete", "plan": "jmx/request-rate.jmx", "label": "request"}
+    run |= {"stopping_ms": START_MS + 2000, "decision": dict(zip(decision, values, strict=True))}
+    (tmp_path / "run.json").write_text(json.dumps(run | {"properties": {"rate_per_s": "10"}}))
+    lost = "WARN f.Rows: a sample came after the end of the test and is lost: request\n"
+    arrivals = f'INFO arrival: {{"type":"arrivals","due":{20 + late},"dropped":0}}\n'
+    (tmp_path / "jmeter.log").write_text(arrivals + late * lost)
+    assert build(tmp_path).word == "pass"
+    made = summary(tmp_path)
+    assert (made.main.n, made.facts.cut_off, made.missing) == (17, 3, [])
+
+
+@pytest.mark.parametrize("other", ["request", "set up"])
+def test_all_are_the_samples_of_every_label_of_one_or_more(tmp_path: Path, other: str) -> None:
+    rows = [
+        {"timeStamp": START_MS + 100 * i, "elapsed": 50, "label": other if i % 2 else "request", "responseCode": "200",
+         "responseMessage": "OK", "success": "true"}
+        for i in range(10)
+    ]  # fmt: skip
+    write_jtl(tmp_path / "samples.jtl", rows)
+    run = {"format": 2, "state": "complete", "plan": "own.jmx", "label": "request"}
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert build(tmp_path, ["all p95 > 1 s", "all n < 10"]).word == "pass"
+    assert [each.value for each in summary(tmp_path).criteria] == [50, 10]
+    assert set(summary(tmp_path).labels) == {"request", other}
+
+
+def test_without_a_cold_start_all_samples_are_warm(fake_run: Any) -> None:
+    fake_run.user([{"rtt_ms": 40.0}] * 10)
+    folder = fake_run.write()
+    assert build(folder, ["frame warm p95 > 1 s", "frame warm max < 40 ms"]).word == "pass"
+    assert "warm" not in summary(folder).main.times, "they would be shown twice"
+    assert build(folder, ["frame cold p95 > 1 s"]).word == "fail"
+
+
 @pytest.mark.parametrize(("limit", "too_slow"), [("10", False), ("50", True)])
 def test_requests_are_spoken_of_by_their_own_word(tmp_path: Path, limit: str, too_slow: bool) -> None:
     """80 slow, then 20 fast ones at a fixed rate, of which JMeter's own default reports a median of 10 ms."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,31 @@ def test_without_a_steady_part_nothing_is_judged(tmp_path: Path) -> None:
     summary = report(write_run(tmp_path, drifts), judges_steady=True)
     assert (summary.main.n, summary.facts.left_out) == (0, N)
     assert summary.verdict.exit_status != 0
+    assert summary.verdict.line.startswith("Not judged: --steady: the run has no steady part")
     assert f"--steady: the run has no steady part: {N:,} of its requests are left out." in words(summary)
+
+
+def test_a_label_of_the_warm_up_alone_is_not_judged(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, is_warm)
+    with (folder / "samples.jtl").open("a") as file:
+        file.write(f"{START_MS + 10},40,set up,500,no,users 1-1,text,false,,1,1,1,1,null,1,0,1,here\n")
+    assert build(folder).word == "fail", "one of its samples failed"
+    assert build(folder, judges_steady=True).word == "pass"
+    summary = read(folder / "summary.json", Summary)
+    assert [*summary.labels] == ["request"] and summary.main.n < N
+
+
+def test_users_that_began_in_the_warm_up_are_not_judged(fake_run: Any) -> None:
+    """They are processes, and their frames of the steady part are judged all the same."""
+    noise = np.random.default_rng(3)
+    for _ in range(2):
+        frames = [USUAL_MS * (2 if n < 150 else 1) * noise.uniform(0.9, 1.1) for n in range(700)]
+        fake_run.user([{"rtt_ms": round(float(each), 3)} for each in frames])
+    folder = fake_run.write()
+    assert build(folder, judges_steady=True).word == "pass"
+    summary = read(folder / "summary.json", Summary)
+    assert summary.facts.left_out > 0
+    assert [each.text for each in summary.criteria] == ["frame success < 100 %"]
 
 
 def test_a_short_run_says_nothing(tmp_path: Path) -> None:
