@@ -38,12 +38,12 @@ class Ladder:
     def _limit_of_generator(self) -> Probe | None:
         """Return the first probe whose rate may be that of the load generator; None if there is none.
 
-        A saturated generator is not to blame for a rate that still grows.
+        A saturated generator is not to blame for a rate that still grows, nor at the lowest load, with which it begins.
         """
         highest = 0.0
         for each in self._probes:
             rate_per_s = each.answered_per_s or 0.0
-            if each.generator and rate_per_s < HARDLY * highest:
+            if each.generator and each.load > self.over.low and rate_per_s < HARDLY * highest:
                 return each
             highest = max(highest, rate_per_s)
         return None

@@ -1,5 +1,6 @@
-"""The rates of a load: what was asked for, what was sent, and what was answered, all over the same span."""
+"""The rates of a load: what was asked for, what was sent, and what was answered."""
 
+import math
 from itertools import pairwise
 
 import polars as pl
@@ -10,6 +11,7 @@ from framestorm.stats.batches import rate_ends
 from framestorm.stats.estimate import Ends
 
 NOT_KNOWN: Ends = (None, None)
+WHOLE = 0.99  # of the schedule's length: a load that is so long is all of it
 
 
 def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> Rates:
@@ -20,21 +22,23 @@ def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> R
     function whose answers take 5 s, however few of them are there before the last start, is as fast as it is asked.
     """
     ok_ms = (pl.col("start_ms") + pl.col("rtt_ms")).filter(pl.col("ok"))
-    n, first, last, typical = (
+    n, first, last, end, typical = (
         samples.select(
             pl.col("start_ms").count(),
             pl.col("start_ms").min().alias("first"),
             pl.col("start_ms").max().alias("last"),
+            pl.max_horizontal("start_ms", pl.col("start_ms") + pl.col("rtt_ms")).max().alias("end"),
             pl.col("rtt_ms").filter(pl.col("ok")).median().alias("typical"),
         )
         .collect()
         .row(0)
     )
     most = in_flight.most if in_flight and in_flight.what != "users" else None
-    asked_per_s, asked_most_per_s = asked_rates(asked)
     if n < 2 or last <= first:
-        return Rates(asked_per_s, asked_most_per_s, in_flight=most)
+        return Rates(*asked_rates(asked), in_flight=most)
     span_ms = (last - first) * n / (n - 1)
+    # Not up to the last start: where a function hangs, arrivals are due that find no free thread.
+    asked_per_s, asked_most_per_s = asked_rates(asked, (end - first) / 1000)
     per_s, ends = 0.0, NOT_KNOWN
     if typical is not None:
         is_within = (ok_ms > last + typical - span_ms) & (ok_ms <= last + typical)
@@ -44,13 +48,27 @@ def rates(samples: pl.LazyFrame, in_flight: InFlight | None, asked: Curves) -> R
     return Rates(asked_per_s, asked_most_per_s, n / span_ms * 1000, per_s, most, *ends)
 
 
-def asked_rates(asked: Curves) -> tuple[float | None, float | None]:
-    """Return the mean and the highest rate of a schedule, given by the corners of its line; None without a schedule."""
-    x, y = ([value or 0.0 for value in asked.get(name, [])] for name in ("x", "y"))
-    length_s = x[-1] - x[0] if x else 0.0
-    if length_s <= 0:
+def asked_rates(asked: Curves, within_s: float = math.inf) -> tuple[float | None, float | None]:
+    """Return the mean and the highest rate of a schedule, given by the corners of its line; None without a schedule.
+
+    within_s: how long the load was; what is due later does not count, nor do pauses at the ends of the schedule.
+    """
+    corners = [(x or 0.0, y or 0.0) for x, y in zip(asked.get("x", []), asked.get("y", []), strict=True)]
+    while len(corners) > 2 and corners[0][1] == corners[1][1] == 0:
+        corners.pop(0)
+    while len(corners) > 2 and corners[-1][1] == corners[-2][1] == 0:
+        corners.pop()
+    whole_s = corners[-1][0] - corners[0][0] if corners else 0.0
+    end_s = corners[0][0] + within_s if within_s < WHOLE * whole_s else math.inf
+    due, length_s, levels = 0.0, 0.0, []
+    for (a, low), (b, high) in pairwise(corners):
+        if b > a and end_s > a:
+            until_s = min(b, end_s)
+            level = low + (high - low) * (until_s - a) / (b - a)
+            due += (until_s - a) * (low + level) / 2
+            length_s += until_s - a
+            levels += [low, level]
+    if not levels:
         return None, None
-    if min(y) == max(y):
-        return y[0], y[0]
-    due = sum((b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(zip(x, y, strict=True)))
-    return due / length_s, max(y)
+    # Of the same rate all the time, the mean is it to the last digit.
+    return (due / length_s if min(levels) < max(levels) else levels[0]), max(levels)

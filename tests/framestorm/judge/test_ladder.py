@@ -102,6 +102,17 @@ def test_a_rate_of_the_generator_is_only_a_lower_bound() -> None:
     assert answer.why == "with 16 users, it was saturated"
 
 
+def test_a_generator_that_is_saturated_at_the_lowest_load_is_no_limit() -> None:
+    """The lowest load is tried twice: the second time, the rate cannot have grown."""
+    probes = list[Probe]()
+    while (load := Ladder(USERS, probes).next_load()) is not None:
+        is_again = any(each.load == load for each in probes)
+        probes.append(Probe(load, "run", [], answered_per_s=20.0, generator="it was saturated" if is_again else ""))
+    answer = Ladder(USERS, probes).answer()
+    assert probes[-1].generator and answer
+    assert (answer.word, answer.highest) == ("found", 1)
+
+
 def test_a_range_that_ends_too_soon_does_not_let_a_flat_rate_grow() -> None:
     _, answer = searched(servers(1, 0.1), LoadRange("users", 1, 2, is_whole=True))
     assert (answer.word, answer.why) == (

@@ -60,6 +60,32 @@ def test_the_asked_rate_is_the_mean_of_the_schedule(asked: Curves, expected: tup
     assert asked_rates(asked) == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "within_s", "expected"),
+    [
+        ({"x": [0.0, 10.0, 10.0, 60.0], "y": [100.0, 100.0, 0.0, 0.0]}, 10.0, (100.0, 100.0)),
+        ({"x": [0.0, 50.0, 50.0, 60.0], "y": [0.0, 0.0, 100.0, 100.0]}, 10.0, (100.0, 100.0)),
+        # One between two parts counts.
+        ({"x": [0.0, 10.0, 10.0, 20.0, 20.0, 30.0], "y": [90.0, 90.0, 0.0, 0.0, 90.0, 90.0]}, 30.0, (60.0, 90.0)),
+        # A run that ended early, and one that ended with the last request before the end of the schedule.
+        ({"x": [0.0, 60.0], "y": [0.0, 100.0]}, 30.0, (25.0, 50.0)),
+        ({"x": [0.0, 60.0], "y": [0.0, 100.0]}, 59.7, (50.0, 100.0)),
+    ],
+)
+def test_what_is_due_before_or_after_the_load_was_not_asked(
+    asked: Curves, within_s: float, expected: tuple[float, float]
+) -> None:
+    assert asked_rates(asked, within_s) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("hangs_s", "asked_per_s"), [(0, 80.0), (10, 120.0)])
+def test_the_asked_rate_is_of_the_time_until_the_last_answer(hangs_s: int, asked_per_s: float) -> None:
+    """A run that ended after half of its schedule, and a function that hangs when the rate is doubled."""
+    rtt_ms = [1.0] * 799 + [1000.0 * hangs_s + 12.5]
+    found = of(samples(at_rate(80, 10), rtt_ms=rtt_ms), {"x": [0.0, 10.0, 10.0, 20.0], "y": [80.0, 80.0, 160.0, 160.0]})
+    assert (found.asked_per_s, found.sent_per_s) == pytest.approx((asked_per_s, 80.0))
+
+
 def test_starts_and_ends_are_counted_apart() -> None:
     table = samples([0.1, 0.2, 1.1, 1.6], rtt_ms=[500.0, 950.0, 900.0, 1500.0], ok=[True, True, False, True])
     found = rates_over_time(table, START_MS)
