@@ -14,7 +14,7 @@ STATES = {"passed": "passed", "failed": "**failed**", "unjudged": "not judged"}
 MAX_ROWS, MAX_WARNINGS = 20, 8
 LONGEST = 200
 # What Markdown or HTML would take for a sign of its own.
-_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
 def markdown_text(summary: Summary) -> str:
@@ -32,9 +32,15 @@ def markdown_text(summary: Summary) -> str:
         _table(head, map(_row, labels), numbers=True),
         ["In brackets: 95 % confidence intervals."] if labels else [],
         *_against(summary.against),
-        [f"- warning: {_text(text)}" for text in summary.warnings[:MAX_WARNINGS]],
+        _warnings(summary.warnings),
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def _warnings(warnings: Sequence[str]) -> list[str]:
+    left = len(warnings) - MAX_WARNINGS
+    more = [f"- … {units.plural(left, 'more warning')} on the page"] if left > 0 else []
+    return [*(f"- warning: {_text(text)}" for text in warnings[:MAX_WARNINGS]), *more]
 
 
 def _against(against: Against | None) -> list[list[str]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from framestorm.model.criteria import USER
 from framestorm.model.run import JtlPart
-from framestorm.model.sample import DECLARED, SAMPLE_KIND
+from framestorm.model.sample import DECLARED, SAMPLE_KIND, is_measured
 from framestorm.model.summary import Summary
 from framestorm.model.units import count, listed, percent, plural
 from framestorm.plain import as_label
@@ -105,7 +105,8 @@ def facts(summary: Summary) -> list[str]:
         )
     # Separated as jmx/java/plan/JsonFigures.java reads them.
     wanted = re.findall(r"(?:^|,)\s*(\w+)\s*=\s*\$", summary.run.properties.get("figures", ""))
-    absent = [name for name in wanted if name not in summary.main.figures]
+    found = {*summary.main.figures, *summary.main.times}
+    absent = [name for name in wanted if is_measured(name) and found.isdisjoint({name, name.removesuffix("_ms")})]
     if absent and summary.main.ok:
         sentences.append(
             f"-Jfigures found no figure for {listed(absent)}: no response had a number there, or one was negative. "

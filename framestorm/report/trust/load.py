@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from framestorm.model.series import Curves
 from framestorm.model.summary import Reached, Summary
-from framestorm.model.units import count, duration, listed, plural
+from framestorm.model.units import as_number, count, duration, listed, plural
 from framestorm.report.trust.machines import is_saturated
 
 REACHED = 0.95  # of the users that were asked for
@@ -135,7 +135,7 @@ def _why_fewer_users(summary: Summary) -> str:
         reasons.append(f"JMeter's log says {summary.facts.out_of_memory}")
     if summary.losses:
         reasons.append(f"{listed([loss.host for loss in summary.losses])} was lost")
-    ramp_ms = 1000 * float(run.properties.get("ramp_s", 0))
+    ramp_ms = 1000 * (as_number(run.properties.get("ramp_s")) or 0)
     if summary.load and summary.load.duration_ms < ramp_ms:
         reasons.append(f"the load was over after {duration(summary.load.duration_ms)}, before ramp_s had passed")
     if not reasons and main and "duration" in main.times and main.times["duration"].p50 and summary.load:

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from framestorm.compare.page import charts, page_html
 from framestorm.judge.wording import ratio as ratio_text
 from framestorm.model import files
 from framestorm.model.comparison import Comparison
+from framestorm.model.metric import metric
 from tests.framestorm.compare.conftest import Make, steady
 from tests.framestorm.conftest import own_text
 
@@ -33,6 +35,16 @@ def test_needs_nothing_from_outside(made: Path) -> None:
     own = own_text((made / "index.html").read_text())
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", own)
     assert "<b>" not in own
+
+
+def test_names_that_differ_in_case_only_are_two(made: Path) -> None:
+    comparison = load(made)
+    (side,) = comparison.comparisons
+    names = ("Login p95_ms", "login p95_ms")
+    points = [replace(side.overall[0], metric=name, point="users=1") for name in names]
+    page = page_html(replace(comparison, comparisons=[replace(side, points=points, warnings=["Slow.", "slow."])]))
+    for text in (*(metric(name).title for name in names), "Slow.", "slow."):
+        assert text in page
 
 
 def test_draws_in_a_browser(made: Path, draws: Callable[[Path, int], None]) -> None:

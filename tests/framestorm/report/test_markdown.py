@@ -1,12 +1,13 @@
 """The outcome as Markdown: the figures of the summary, and texts that cannot break out of their cells."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from framestorm.model.files import read
 from framestorm.model.summary import Summary
 from framestorm.report import build
-from framestorm.report.markdown import markdown_text
+from framestorm.report.markdown import MAX_WARNINGS, markdown_text
 from tests.framestorm.results.conftest import START_MS, write_jtl
 
 
@@ -39,12 +40,19 @@ def test_it_has_the_verdict_the_criteria_and_a_row_for_each_label(fake_run: Any)
 
 
 def test_a_text_shows_just_its_characters(fake_run: Any) -> None:
-    label = "a|b <img src=x> [c](d) `e` *f* $x$ ~g~"
+    label = "a|b <img src=x> [c](d) `e` *f* $x$ ~g~ &lt;"
     text = markdown_text(summary_of_rows(fake_run, label, []))
     widths = {len(each) for each in rows(text) if "¦" in each[0]}
     assert widths == {7}, "the label stays in its cell"
     assert "<img" not in text.replace("\\<", "") and "[c](" not in text.replace("\\[", "").replace("\\]", "")
-    assert "\\`e\\` \\*f\\* \\$x\\$ \\~g\\~" in text
+    assert "\\`e\\` \\*f\\* \\$x\\$ \\~g\\~ \\&lt;" in text
+
+
+def test_warnings_that_are_left_out_are_counted(fake_run: Any) -> None:
+    summary = summary_of_rows(fake_run, "request", [])
+    warnings = [f"w{n}" for n in range(MAX_WARNINGS + 2)]
+    *_, last, more = markdown_text(replace(summary, warnings=warnings)).replace("\u00a0", " ").splitlines()
+    assert (last, more) == (f"- warning: w{MAX_WARNINGS - 1}", "- … 2 more warnings on the page")
 
 
 def test_line_ends_do_not_end_a_row(fake_run: Any) -> None:

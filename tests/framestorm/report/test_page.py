@@ -66,6 +66,13 @@ def test_hosts_without_clients_have_no_counts_of_them(tmp_path: Path, slave_lost
         assert heads == [n, 1], column
 
 
+def test_a_single_slave_has_its_row(fake_run: Any) -> None:
+    fake_run.user([{}] * 5, host="slave1")
+    build(folder := fake_run.write_slaves({"slave1": "1"}, {}))
+    page = (folder / "index.html").read_text()
+    assert "<h2>Hosts</h2>" in page and ">0.125\u00a0ms<" in page
+
+
 def test_the_published_schema_is_that_of_the_type_and_holds(made: Path, slave_lost: Any) -> None:
     assert SCHEMA_FILE.read_text() == schema_text(), "write it again by python -m framestorm.model.summary"
     distributed = slave_lost.write_slaves({"slave1": "2", "slave2": "2"}, {"slave2": 41.0})

@@ -202,6 +202,16 @@ def test_users_of_thread_groups_that_keep_them(
         assert summary.series.threads.asked == {"x": [1.0, 3.0, 3.0, 7.0], "y": [0, 0, 6, 6]}
 
 
+@pytest.mark.parametrize("ramp_s", ["30s", "", "nothing"])
+def test_users_of_a_plan_with_a_ramp_up_of_its_own(ramp_s: str, fake_run: Any) -> None:
+    """What a plan from elsewhere makes of a property of this name is not known."""
+    folder = fake_run.write(has_users=False, label="call", properties={"ramp_s": ramp_s}, loads=[asdict(PEAK)])
+    row = {"timeStamp": START_MS, "elapsed": 9, "label": "call", "success": "true", "allThreads": 1}
+    write_jtl(folder / "samples.jtl", [row])
+    (folder / "tree.xml").unlink()
+    assert "6 users at the same time were asked for, and at most 1" in warning_text(summary_and_page(folder)[0])
+
+
 def test_users_that_are_threads(fake_run: Any) -> None:
     """JMeter counts them by host, and no host counts after it was lost."""
     folder = fake_run.write(
@@ -226,7 +236,7 @@ def test_users_that_are_threads(fake_run: Any) -> None:
 
 
 def test_a_figure_that_no_response_gave_is_named(fake_run: Any) -> None:
-    asked = {"figures": "cost=$.c,tokens = $.usage.tokens"}
+    asked = {"figures": "cost=$.c,wait_ms=$.w,sent_at_ms=$.at,tokens = $.usage.tokens"}
     folder = fake_run.write(has_users=False, label="request", properties=asked)
     row = {
         "timeStamp": START_MS,
@@ -235,13 +245,15 @@ def test_a_figure_that_no_response_gave_is_named(fake_run: Any) -> None:
         "responseCode": "200",
         "success": "true",
         "cost": 2,
+        "wait_ms": 5,
+        "sent_at_ms": START_MS,
     }
-    write_jtl(folder / "samples.jtl", [row], ("cost",))
+    write_jtl(folder / "samples.jtl", [row], ("cost", "wait_ms", "sent_at_ms"))
     (folder / "tree.xml").unlink()
     summary, _ = summary_and_page(folder)
     assert set(summary.labels["request"].figures) == {"cost"}
-    (warning,) = (each for each in summary.warnings if "figures" in each)
-    assert "tokens" in warning and "cost" not in warning
+    (warning,) = (each for each in summary.warnings if "-Jfigures" in each)
+    assert warning.startswith("-Jfigures found no figure for tokens:")
 
 
 def test_jmeter_out_of_threads_is_a_reason(three_users: Any) -> None:
