@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 
-from framestorm.model.cause import request_cause, transaction_cause, user_cause
+from framestorm.model.cause import TRANSACTION_PATTERN, request_cause, transaction_cause, user_cause
 from framestorm.model.criteria import ALL, USER, own_label
 from framestorm.model.run import Host, Record
 from framestorm.model.sample import (
@@ -36,6 +36,7 @@ LONGEST_ROW_BYTES = 1 << 20
 # Ends outside of the run, by so much, are of times that a script made up.
 SLACK_S = 5.0
 NO_PAUSE = frozenset({"0", ""})
+NO_URL = frozenset({"null", ""})
 OTHER_MEANINGS = frozenset({ALL, USER})
 COLUMNS = (
     "timeStamp", "elapsed", "success", "label", "allThreads", "Hostname", SAMPLE_KIND, "responseMessage", ELAPSED_US,
@@ -113,9 +114,12 @@ class GrowingRun:
                 start_s, rtt_ms = float(time_ms) / 1000, float(elapsed)
                 if exact_us and idle in NO_PAUSE and -1 < (exact_ms := float(exact_us) / 1000) - rtt_ms < 1:
                     rtt_ms = exact_ms
-                code, failure, url = details(row) if success != "true" else ("", "", "")
+                code, failure, url = details(row) if success != "true" or not kind else ("", "", "")
             except (ValueError, IndexError):
                 continue
+            # Rows by JMeter alone (--unpatched) do not say their kind.
+            if not kind and url in NO_URL and TRANSACTION_PATTERN.search(message):
+                kind = TRANSACTION
             is_user = self._has_users and label == USER
             # The samples of a user that is a process are its sub-results.
             if kind == CUT_TRANSACTION or (kind == SUB_RESULT and not self._has_users):

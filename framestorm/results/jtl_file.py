@@ -1,5 +1,6 @@
 """Opening a JTL: JMeter's CSV in any encoding, with any delimiter, with or without a header, whole or cut off."""
 
+import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +43,8 @@ _HEAD_BYTES = 1 << 16
 # In the column `success`; JMeter itself writes and reads the first ones only.
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _LIKE_A_ROW = re.compile(rb"\n\d{12,13}[,;\t]\d+[,;\t]")
+# A line break inside quotes does not end it.
+_FIRST_ROW = re.compile(rb'(?:[^"\n]+|"[^"]*"|")*')
 XML_ROOT = "testResults"
 
 
@@ -108,7 +111,8 @@ def open_jtl(path: Path) -> JtlFile | str:
         if rows := sum(1 for _ in _LIKE_A_ROW.finditer(content, n_bytes)):
             problem = f"a quotation mark of samples.jtl is not closed; {plural(rows, 'row')} after it were left out"
         source = content[:n_bytes]
-    delimiter, names = _names(head.split(b"\n", 1)[0])
+    first = next(_FIRST_ROW.finditer(head))[0]
+    delimiter, names = _names(first)
     default = WITHOUT_HEADER.get(len(names), ())
     # A label may be called as a column is.
     is_row = bool(default) and re.fullmatch(r"\d+", names[1]) is not None
@@ -120,7 +124,7 @@ def open_jtl(path: Path) -> JtlFile | str:
     elif not has_header:
         return f"samples.jtl has no header line with {', '.join(NEEDED)}; it cannot be read"
     is_joined = False
-    first = head.split(b"\n", 1)[0].strip(b"\xef\xbb\xbf\r ")
+    first = first.strip(b"\xef\xbb\xbf\r ")
     for number, line in _headers_below(source):
         is_same = _names(line) == (delimiter, names if has_header else [*default])
         # Below a row without a line end, a header stands in its line.
@@ -168,10 +172,10 @@ def open_jtl(path: Path) -> JtlFile | str:
 
 
 def _names(line: bytes) -> tuple[str, list[str]]:
-    """Return the delimiter of a header line, and the names in it."""
-    text = line.decode(errors="replace").strip("\r\n\ufeff")
+    """Return the delimiter of a header line, and the names in it; or those of a row, and its cells."""
+    text = re.sub(r"[\r\n]", " ", line[:_HEAD_BYTES].decode(errors="replace").strip("\r\n\ufeff"))
     delimiter = _delimiter(text)
-    return delimiter, [name.strip().strip('"') for name in text.split(delimiter)]
+    return delimiter, [name.strip() for name in next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))]
 
 
 def _headers_below(source: Path | bytes) -> Iterator[tuple[int, bytes]]:
@@ -190,8 +194,9 @@ def _is_header(line: bytes) -> bool:
 
 
 def _delimiter(header: str) -> str:
-    """Return what stands between the columns: the sign that is most often between words."""
-    counts = {sign: header.count(sign) for sign in DELIMITERS}
+    """Return what stands between the columns: the sign that is most often between words, outside of quotes."""
+    words = re.sub(r'"[^"]*"', "", header)
+    counts = {sign: words.count(sign) for sign in DELIMITERS}
     return max(DELIMITERS, key=lambda sign: counts[sign]) if any(counts.values()) else ","
 
 
@@ -225,11 +230,13 @@ def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
     text = pl.col("timeStamp")
     if re.fullmatch(r"-?\d+(\.\d+)?", first_time):
         for unit, first, last, ms in EPOCHS:
-            if first <= float(first_time) <= last and unit != "milliseconds":
-                time_ms = (text.cast(pl.Float64, strict=False) * ms).round().cast(pl.Int64, strict=False)
-                assumption = f"the times of samples.jtl are taken as {unit} since 1970"
-                return pl.coalesce(time_ms.cast(pl.String), text), [assumption]
-        return text, []
+            if not first <= float(first_time) <= last:
+                continue
+            if unit == "milliseconds":
+                return text, []
+            time_ms = (text.cast(pl.Float64, strict=False) * ms).round().cast(pl.Int64, strict=False)
+            assumption = f"the times of samples.jtl are taken as {unit} since 1970"
+            return pl.coalesce(time_ms.cast(pl.String), text), [assumption]
     # As spreadsheets show large numbers, and save what they show.
     rounded = re.fullmatch(r"\d(?:[.,](\d+))?E\+?(\d{1,2})", first_time, re.IGNORECASE)
     step_s = 10 ** (int(rounded[2]) - len(rounded[1] or "") - 3) if rounded else 0
@@ -239,7 +246,7 @@ def _epoch_ms(raw: pl.LazyFrame, first_time: str) -> tuple[pl.Expr, list[str]]:
     formats = _time_formats(first_time)
     if not formats:
         if raw.select(text.cast(pl.Float64, strict=False).count()).collect(engine="streaming").item():
-            return text, []  # the first is a row that is broken
+            return text, []  # the first is of a row that is broken, or cannot be
         advice = "let JMeter write them by jmeter.save.saveservice.timestamp_format=ms"
         return NO_TIME, [f"the times of samples.jtl, such as {first_time[:40]}, are in no form that is known; {advice}"]
     # Day/month and month/day may both fit the first row.

@@ -77,6 +77,9 @@ SAME: dict[str, Callable[[], bytes]] = {
     "packed": lambda: gzip.compress(jtl(rows_of())),
     "packed in parts": lambda: gzip.compress(jtl(rows_of())[:100]) + gzip.compress(jtl(rows_of())[100:]),
     "no header": lambda: jtl([cells[:17] for cells in rows_of()], None),
+    "no header, commas in quotes": lambda: jtl([r[:17] for r in rows_of(responseMessage='"OK, really"')], None),
+    "no header, semicolons in quotes": lambda: jtl([r[:17] for r in rows_of(URL=f'"{";" * 20}"')], None),
+    "no header, line ends in quotes": lambda: jtl([r[:17] for r in rows_of(failureMessage='"a\n""b"",\r\nx"')], None),
     "other cases of names": lambda: jtl(rows_of(), [name.upper() for name in HEADER]),
     "blanks around names": lambda: jtl(rows_of(), [f" {name} " for name in HEADER]),
     "another order": lambda: jtl([cells[::-1] for cells in rows_of()], HEADER[::-1]),
@@ -143,6 +146,7 @@ def test_labels_that_are_not_utf_8_are_read_as_windows_1252(tmp_path: Path) -> N
     ("first", "last", "taken_as"),
     [
         ("2026/09/21 12:13:20.250", "2026/09/22 12:13:20.250", "taken as UTC"),
+        ("20260921121320", "20260922121320", "taken as UTC"),
         ("11/09/2026 12:13:20.250", "12/09/2026 12:13:20.250", "taken as day/month/year in UTC"),
         ("09/12/2026 12:13:20.250", "09/13/2026 12:13:20.250", "taken as month/day/year in UTC"),
         ("12/09/26 12:13:20.250", "13/09/26 12:13:20.250", "taken as day/month/year in UTC"),
