@@ -11,8 +11,8 @@ CONFIRMED: HypothesisVerdict = "confirmed"
 REJECTED: HypothesisVerdict = "rejected"
 INCONCLUSIVE: HypothesisVerdict = "inconclusive"
 FORMS = '"< 0.9", "> 0", "<= 3", ">= 2" or "= 1 within 5 %"'
-_NUMBER = r"-?[0-9.]+(?:e-?[0-9]+)?"
-PATTERN = rf"^\s*(?:([<>]=?)\s*({_NUMBER})|=\s*(-?[0-9.]+)\s+within\s+([0-9.]+)\s*%)\s*$"
+_DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+PATTERN = rf"^\s*(?:([<>]=?)\s*(-?{_DIGITS}(?:e-?[0-9]+)?)|=\s*(-?{_DIGITS})\s+within\s+({_DIGITS})\s*%)\s*$"
 
 
 @dataclass(frozen=True)

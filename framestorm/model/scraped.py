@@ -83,7 +83,9 @@ def _kind(name: str, kinds: Mapping[str, str]) -> str:
     if name in kinds:
         return kinds[name]
     stem = next((name.removesuffix(end) for end in _COUNTED if name.endswith(end)), name)
-    return "counter" if kinds.get(stem) in ("counter", "histogram", "summary") else "gauge"
+    # Of what has no type, only such a name says it.
+    kind = kinds.get(stem, "counter" if name.endswith("_total") else "gauge")
+    return "counter" if kind in ("counter", "histogram", "summary") else "gauge"
 
 
 def split_series(series: str) -> tuple[str, dict[str, str]]:

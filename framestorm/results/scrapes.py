@@ -32,17 +32,20 @@ class ScrapedSeries:
     @property
     def rates_per_s(self) -> list[float]:
         """How fast it grew up to each time, from the second on; a counter that fell has started again at 0."""
-        points = pairwise(zip(self.times_ms, self.values, strict=True))
-        return [(_growth(old, new) if self.kind == "counter" else new - old) / (end - begin) * 1000
-                for (begin, old), (end, new) in points]  # fmt: skip
+        steps = zip(self._growths, pairwise(self.times_ms), strict=True)
+        return [growth / (end - begin) * 1000 for growth, (begin, end) in steps]
+
+    @property
+    def _growths(self) -> list[float]:
+        is_counter = self.kind == "counter"
+        return [new if is_counter and new < old else new - old for old, new in pairwise(self.values)]
 
     def figure(self, statistic: str) -> float | None:
         """Return a statistic of a criterion; None where too little was scraped."""
         if statistic == "rate":
             if len(self.times_ms) < 2:
                 return None
-            growth = sum(_growth(old, new) for old, new in pairwise(self.values))
-            return growth / (self.times_ms[-1] - self.times_ms[0]) * 1000
+            return sum(self._growths) / (self.times_ms[-1] - self.times_ms[0]) * 1000
         if statistic == "mean":
             return sum(self.values) / len(self.values)
         if statistic == "last":
@@ -86,7 +89,3 @@ def read_scrapes(path: Path, span_ms: tuple[float, float] | None) -> Scrapes:
                 times, numbers = filled["time_ms"].to_list(), filled["value"].to_list()
                 series.append(ScrapedSeries(str(url), str(kind), str(name), times, numbers))
     return Scrapes(series, asked, failed)
-
-
-def _growth(old: float, new: float) -> float:
-    return new - old if new >= old else new

@@ -32,7 +32,7 @@ def test_expectations(text: str, low: float | None, high: float | None, verdict:
     assert expectation.parse(text).verdict(low, high) == verdict
 
 
-@pytest.mark.parametrize("text", ["2", "about 2", "= 2", "> two", "!= 3"])
+@pytest.mark.parametrize("text", ["2", "about 2", "= 2", "> two", "!= 3", "> 1.2.3", "= 1 within 1.2.3 %", "< ."])
 def test_an_expectation_that_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="expect"):
         expectation.parse(text)

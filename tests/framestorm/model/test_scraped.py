@@ -14,6 +14,7 @@ http_requests_total{code="200",path="C:\\\\x\\"y\\""} 1027 1395066363000
 rpc_s_bucket{le="+Inf"} 3 # {trace_id="1"} 0.5
 rpc_s_count 3
 no_type 1.5e-3
+no_type_total 5
 not_a_number NaN
 endless +Inf
 """
@@ -27,6 +28,7 @@ def test_the_text_format() -> None:
         "rpc_s_bucket": ("counter", 3.0),
         "rpc_s_count": ("counter", 3.0),
         "no_type": ("gauge", 0.0015),
+        "no_type_total": ("counter", 5.0),
         "not_a_number": ("gauge", pytest.approx(math.nan, nan_ok=True)),
         "endless": ("gauge", math.inf),
     }

@@ -6,7 +6,7 @@ import pytest
 
 from framestorm.model.scraped import scraped_criterion
 from framestorm.report.scraped import scrape_notes, scraped_judgements, scraped_lines
-from framestorm.results.scrapes import Scrapes, read_scrapes
+from framestorm.results.scrapes import ScrapedSeries, Scrapes, read_scrapes
 
 URL = "http://127.0.0.1:1/metrics"
 
@@ -47,6 +47,11 @@ def test_criteria(scrapes: Scrapes, text: str, value: float | None, state: str) 
     assert one is not None
     (judged,) = scraped_judgements([one], scrapes)
     assert (judged.state, judged.value) == (state, None if value is None else pytest.approx(value))
+
+
+@pytest.mark.parametrize(("kind", "rate"), [("gauge", -2.0), ("counter", 2.5)])
+def test_a_counter_that_falls_has_started_again_and_a_gauge_has_not(kind: str, rate: float) -> None:
+    assert ScrapedSeries(URL, kind, "queue", [0, 1000, 2000], [5, 9, 1]).figure("rate") == rate
 
 
 def test_a_target_that_is_away_is_counted(scrapes: Scrapes) -> None:
