@@ -84,6 +84,7 @@ def swarm_up(count: int) -> list[swarm.Node]:
     """Start a swarm of so many hosts in the lab's network, with the images of the functions in Go on each."""
     paths.check_plain("the lab")
     with _exclusive():
+        packages.install(swarm.TOOLS)
         _refuse_another()
         if not network.ready():
             _stop()

@@ -17,7 +17,7 @@ from framestorm.machine import execute, wait_until
 from framestorm.platform import images
 from framestorm.platform.openfaas import parts
 from framestorm.platform.openfaas.platform import stack_image
-from framestorm.setup import archives, packages, pieces
+from framestorm.setup import archives, pieces
 from lab import groups, network
 from lab.hosts import BRIDGE_ADDRESS, HOME, LabError
 
@@ -60,6 +60,12 @@ class Node:
         """Call docker for its engine."""
         return execute("docker", "--host", self.engine, *words)
 
+    def membership(self) -> tuple[str, str]:
+        """Return how its engine stands to a swarm (inactive, pending, active, …), and the id that it has there."""
+        shown = self.docker("info", "--format", "{{.Swarm.LocalNodeState}} {{.Swarm.NodeID}}")
+        state, _, identity = shown.strip().partition(" ")
+        return state, identity
+
     def answers(self) -> bool:
         command = ["docker", "--host", self.engine, "info"]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -72,7 +78,6 @@ def up(count: int) -> list[Node]:
         LabError: a host does not start, or its engine does not answer.
     """
     nodes = [Node(number) for number in range(1, count + 1)]
-    packages.install(TOOLS)
     disk = _ensure_disk()
     for node in nodes:
         _start(node, disk)
@@ -81,19 +86,35 @@ def up(count: int) -> list[Node]:
         if not wait_until(node.answers, BOOT_S, 0.5):
             raise LabError(f"Docker on {node.name} did not answer within {BOOT_S:.0f} s; see {_console(node)}")
         node.docker("load", "--quiet", "--input", str(ARCHIVE))
-    manager, *others = nodes
-    if manager.docker("info", "--format", "{{.Swarm.LocalNodeState}}").strip() != "active":
-        pool = ("--default-addr-pool", "198.18.216.0/21", "--default-addr-pool-mask-length", "24")
-        manager.docker("swarm", "init", "--advertise-addr", manager.address, *pool)
-        token = manager.docker("swarm", "join-token", "--quiet", "worker").strip()
-        for node in others:
-            node.docker("swarm", "join", "--token", token, manager.address)
+    _unite(*nodes)
     return nodes
 
 
 def existing() -> list[Node]:
     """Return the hosts of the swarm that run."""
     return [node for node in map(Node, range(1, MOST + 1)) if groups.processes(node.name)]
+
+
+def _unite(manager: Node, *others: Node) -> None:
+    """Make one swarm of the hosts.
+
+    A host that was started again has a new disk: it knows of no swarm, and the others still know the host that it was.
+    """
+    if manager.membership()[0] != "active":
+        pool = ("--default-addr-pool", "198.18.216.0/21", "--default-addr-pool-mask-length", "24")
+        manager.docker("swarm", "init", "--advertise-addr", manager.address, *pool)
+    token = manager.docker("swarm", "join-token", "--quiet", "worker").strip()
+    listed = manager.docker("node", "ls", "--format", "{{.ID}} {{.Hostname}}").splitlines()
+    names = {identity: name for identity, _, name in (line.partition(" ") for line in listed)}
+    for node in others:
+        state, own_id = node.membership()
+        if state == "active" and own_id in names:
+            continue
+        if state != "inactive":
+            node.docker("swarm", "leave", "--force")
+        for former_id in [identity for identity, name in names.items() if name == node.name]:
+            manager.docker("node", "rm", "--force", former_id)
+        node.docker("swarm", "join", "--token", token, manager.address)
 
 
 def _make_images() -> None:
@@ -141,8 +162,7 @@ def _ensure_disk() -> Path:
         shutil.rmtree(former)
     home.mkdir(parents=True)
     with tempfile.TemporaryDirectory(dir=home) as scratch:
-        fetch = ("apt-get", "download", "-o", "APT::Sandbox::User=root", KERNEL)
-        subprocess.run(fetch, cwd=scratch, check=True, capture_output=True)
+        execute("env", "-C", scratch, "apt-get", "download", "-o", "APT::Sandbox::User=root", KERNEL)
         (package,) = Path(scratch).glob("*.deb")
         execute("dpkg-deb", "--extract", str(package), str(home))
         root = Path(scratch) / "root"

@@ -16,7 +16,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import execute, wait_until
 from framestorm.setup import log
 from framestorm.setup.archives import Archive, unpack
-from lab import groups, keys, network, registries
+from lab import groups, keys, lifecycle, network, registries, swarm
 from lab.__main__ import main
 from lab.hosts import HOME, LabError, LabHost, planned
 
@@ -155,3 +155,82 @@ def test_hosts_have_addresses_of_their_own() -> None:
     assert len({host.address for host in hosts}) == len(hosts) == 53
     with pytest.raises(LabError, match="no host of a lab is called 'slave51'"):
         LabHost("slave51")
+
+
+class Engines:
+    """Stands for Docker on the hosts of a swarm, each host's membership by its name."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        self.listed: dict[str, str] = {}
+        self._count = 0
+
+    def answer(self, node: swarm.Node, *words: str) -> str:
+        match words:
+            case ("info", *_):
+                return f"active {self.ids[node.name]}\n" if node.name in self.ids else "inactive \n"
+            case ("swarm", "init" | "join" as verb, *_):
+                assert node.name not in self.ids, "already part of a swarm"
+                if verb == "init":
+                    self.listed = {}
+                self._count += 1
+                self.ids[node.name] = f"id{self._count}"
+                self.listed[self.ids[node.name]] = node.name
+            case ("swarm", "leave", *_):
+                del self.ids[node.name]
+            case ("node", "ls", *_):
+                return "".join(f"{identity} {name}\n" for identity, name in self.listed.items())
+            case ("node", "rm", *_, identity):
+                del self.listed[identity]
+        return ""
+
+
+@pytest.mark.parametrize("started_again", [[], ["swarm2"], ["swarm1"], ["swarm1", "swarm2"]])
+def test_hosts_that_are_added_or_started_again_join_the_swarm(
+    started_again: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = Engines()
+
+    def docker(node: swarm.Node, *words: str) -> str:
+        return engines.answer(node, *words)
+
+    monkeypatch.setattr(swarm.Node, "docker", docker)
+    monkeypatch.setattr(swarm.Node, "answers", lambda node: True)
+    for name in ("_ensure_disk", "_start", "_make_images"):
+        monkeypatch.setattr(swarm, name, lambda *_: None)
+    swarm.up(1)
+    before = swarm.up(2)
+    members = dict(engines.ids)
+    for name in started_again:
+        del engines.ids[name]
+    nodes = swarm.up(3)
+    assert engines.listed == {engines.ids[node.name]: node.name for node in nodes}
+    if "swarm1" not in started_again:
+        kept = [node.name for node in before if node.name not in started_again]
+        assert {name: engines.ids[name] for name in kept} == {name: members[name] for name in kept}
+
+
+def test_a_swarm_s_packages_are_installed_before_anything_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted: list[str] = []
+
+    def install(names: list[str]) -> None:
+        wanted.extend(names)
+        raise FramestormError("no apt")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(lifecycle, "HOME", tmp_path)
+    monkeypatch.setattr(lifecycle.packages, "install", install)
+    monkeypatch.setenv("PATH", str(tmp_path))  # where nothing is
+    with pytest.raises(FramestormError, match="no apt"):
+        lifecycle.swarm_up(1)
+    assert {"iproute2", "docker.io"} < set(wanted)
+
+
+def test_a_kernel_that_cannot_be_fetched_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "apt-get").write_text("#!/bin/sh\necho 'E: no such package' >&2\nexit 100\n")
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(swarm, "HOME", tmp_path)
+    monkeypatch.setattr(swarm.archives, "of_this_machine", list)
+    with pytest.raises(FramestormError, match="E: no such package"):
+        swarm._ensure_disk()
