@@ -47,7 +47,9 @@ def _parser() -> Parser:
         help=f"1 to {swarm.MOST} (default {swarm.USUAL})",
     )
     verbs.add_parser(
-        "status", help="show each host with its address and state; exit status 1 unless all are up and reachable"
+        "status",
+        help="show each host with its address and state; exit status 1 unless all are up and reachable; needs root for "
+        "hosts of `up`",
     )
     verbs.add_parser("down", help="stop all hosts and delete their disks; needs root")
     return parser

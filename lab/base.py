@@ -95,6 +95,7 @@ def ensure(sources: list[Archive]) -> Path:
 
 def prune(used: set[Path]) -> None:
     """Remove the bases that no host stands on."""
+    kept = {base.resolve() for base in used}
     for base in HOME.glob("base-*"):
-        if base.is_dir() and base not in used:
+        if base.is_dir() and base.resolve() not in kept:
             shutil.rmtree(base)

@@ -33,10 +33,15 @@ def _exclusive() -> Iterator[None]:
     """One `up` or `down` at a time, as root, for this checkout's lab."""
     if os.geteuid() != 0:
         raise LabError("the lab makes network namespaces and mounts, which needs root; run it as root or by sudo")
-    HOME.mkdir(parents=True, exist_ok=True)
-    with (HOME / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    # The accounts of a host read most of what is made here, whatever the umask of root is.
+    former = os.umask(0o022)
+    try:
+        HOME.mkdir(parents=True, exist_ok=True)
+        with (HOME / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    finally:
+        os.umask(former)
 
 
 def _refuse_another() -> None:
@@ -155,7 +160,10 @@ def status_of(host: LabHost) -> HostStatus:
 
 def status() -> list[HostStatus]:
     """Return the state of every host that has a disk."""
-    return [status_of(host) for host in existing()]
+    hosts = existing()
+    if hosts and os.geteuid() != 0:
+        raise LabError("the lab's key is root's; run it as root or by sudo")
+    return [status_of(host) for host in hosts]
 
 
 def down() -> int:

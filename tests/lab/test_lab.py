@@ -16,7 +16,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import execute, wait_until
 from framestorm.setup import log
 from framestorm.setup.archives import Archive, unpack
-from lab import groups, keys, lifecycle, network, registries, swarm
+from lab import base, groups, keys, lifecycle, network, registries, swarm
 from lab.__main__ import main
 from lab.hosts import HOME, LabError, LabHost, planned
 
@@ -155,6 +155,45 @@ def test_hosts_have_addresses_of_their_own() -> None:
     assert len({host.address for host in hosts}) == len(hosts) == 53
     with pytest.raises(LabError, match="no host of a lab is called 'slave51'"):
         LabHost("slave51")
+
+
+def test_status_without_root_says_that_the_key_is_root_s(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(lifecycle, "existing", lambda: [LabHost("slave1")])
+    assert main(["status"]) == 1
+    assert "the lab's key is root's; run it as root or by sudo" in capsys.readouterr().err
+
+
+def test_a_base_with_hosts_stays_where_the_lab_s_folder_is_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "link"
+    (tmp_path / "lab").mkdir()
+    folder.symlink_to(tmp_path / "lab")
+    used, unused = folder / "base-used", folder / "base-unused"
+    for each in (used, unused):
+        each.mkdir()
+    monkeypatch.setattr(base, "HOME", folder)
+    base.prune({used.resolve()})
+    assert (used.exists(), unused.exists()) == (True, False)
+
+
+def test_the_umask_of_root_is_not_that_of_the_hosts_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "made"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(lifecycle, "HOME", tmp_path)
+    monkeypatch.setattr(lifecycle.packages, "install", lambda names: None)
+    monkeypatch.setattr(lifecycle.archives, "of_this_machine", list)
+    monkeypatch.setattr(lifecycle.base, "ensure", lambda sources: made.mkdir())
+    former = os.umask(0o077)
+    try:
+        lifecycle.prepare()
+        assert made.stat().st_mode & 0o777 == 0o755
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(former)
 
 
 class Engines:
