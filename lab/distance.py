@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import math
 import os
 import random
 import selectors
@@ -56,6 +57,9 @@ def main() -> None:
     parser.add_argument("--delay-ms", type=float, required=True, help="each way")
     parser.add_argument("--loss", type=float, required=True, help="share of frames lost, each way")
     asked = parser.parse_args()
+    # Python's float takes nan and inf too.
+    if not (0 <= asked.delay_ms < math.inf and 0 <= asked.loss <= 1):
+        parser.error("--delay-ms must be finite and not negative, and --loss from 0 to 1")
     pass_on(make_device(asked.near), make_device(asked.far), asked.delay_ms / 1000, asked.loss)
 
 

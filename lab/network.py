@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from framestorm import paths
 from framestorm.machine import execute, wait_until
@@ -27,6 +28,7 @@ NAMESPACE_WITHIN_S = 5
 DEVICE_WITHIN_S = 5
 KEEPER, PROXY = "network", "proxy"
 ALLOWED = HOME / "proxy-allowed"  # where it leads to
+SETTINGS = HOME / "proxy.conf"  # which may have the password of a proxy above it
 
 
 def owner() -> Path | None:
@@ -73,7 +75,8 @@ def up() -> None:
 def down() -> None:
     """Remove what would outlive the namespace's processes; the rest ends with them."""
     groups.end(PROXY)
-    ALLOWED.unlink(missing_ok=True)
+    for path in (ALLOWED, SETTINGS):
+        path.unlink(missing_ok=True)
     if owner() is not None:
         execute("ip", "link", "delete", LINK)
     groups.end(KEEPER)
@@ -135,32 +138,35 @@ def move_back(name: str) -> None:
 def proxy_up(urls: list[str]) -> None:
     """Start the proxy to the hosts of these URLs, and to those that it leads to already, and to no others."""
     wanted = {f"^{re.escape(urlsplit(url).hostname or '')}$" for url in urls}
-    before = set(ALLOWED.read_text().split()) if ALLOWED.is_file() else set()
-    if _answers() and wanted <= before:
+    # 443 in any case: with no port named, tinyproxy would connect to all.
+    numbers = {443, *(urlsplit(url).port or 443 for url in urls if url.startswith("https:"))}
+    ports = {f"ConnectPort {number}" for number in numbers}
+    before = {line for path in (ALLOWED, SETTINGS) if path.is_file() for line in path.read_text().splitlines()}
+    if _answers() and wanted | ports <= before:
         return
     # Hosts of the lab that were made with more may be fetching from there.
-    lines = "".join(f"{each}\n" for each in sorted(wanted | before))
+    ports |= {line for line in before if line.startswith("ConnectPort ")}
+    wanted |= {line for line in before if line.startswith("^")}
     groups.end(PROXY)
-    ALLOWED.write_text(lines)
-    upstream = urlsplit(_apt_setting("Acquire::http::Proxy"))
-    settings = HOME / "proxy.conf"
-    settings.touch(mode=0o600)
-    settings.write_text(
+    ALLOWED.write_text("".join(f"{each}\n" for each in sorted(wanted)))
+    upstream = urlsplit(_apt_setting("Acquire::http::Proxy") or getproxies().get("http", ""))
+    SETTINGS.touch(mode=0o600)
+    SETTINGS.write_text(
         f"""Listen {CONTROLLER_ADDRESS}
 Port {PROXY_PORT}
 Allow {NETWORK}
 MaxClients 100
 Timeout 120
-ConnectPort 443
 Filter "{ALLOWED}"
 FilterExtended On
 FilterDefaultDeny Yes
 DisableViaHeader Yes
 LogLevel Warning
 """
+        + "".join(f"{each}\n" for each in sorted(ports))
         + (f"Upstream http {upstream.netloc}\n" if upstream.netloc else "")
     )
-    groups.start(PROXY, ["tinyproxy", "-d", "-c", str(settings)], HOME / "proxy.log")
+    groups.start(PROXY, ["tinyproxy", "-d", "-c", str(SETTINGS)], HOME / "proxy.log")
     deadline = time.monotonic() + 5
     while not _answers():
         if time.monotonic() > deadline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import sys
@@ -14,6 +15,7 @@ from lab.network import PROXY_PORT
 
 CERTIFICATES = "/etc/ssl/lab.crt"  # what this machine trusts; base.py puts it there
 _MAVEN_SETTINGS = (Path.home() / ".m2/settings.xml", Path("/etc/maven/settings.xml"))
+_INDEXES = ("index-url", "extra-index-url")
 _PIP_DEFAULTS = """
 from pip._internal.models.index import PyPI
 print(PyPI.simple_url, "https://" + PyPI.file_storage_domain)
@@ -26,16 +28,18 @@ def urls() -> list[str]:
 
 
 def _pip_settings() -> dict[str, str]:
-    """pip's settings for indexes here, by name without its section."""
-    lines = execute(sys.executable, "-P", "-m", "pip", "config", "list").splitlines()
-    settings = {name.rpartition(".")[2]: value.strip("'") for name, _, value in (line.partition("=") for line in lines)}
-    return {name: value for name, value in settings.items() if name in ("index-url", "extra-index-url")}
+    """pip's settings for indexes here, by name without its section; several values are words of one line."""
+    settings = {}
+    for line in execute(sys.executable, "-P", "-m", "pip", "config", "list").splitlines():
+        name, _, value = line.partition("=")  # pip writes the value as Python does
+        settings[name.rpartition(".")[2]] = " ".join(ast.literal_eval(value).split())
+    return {name: value for name, value in settings.items() if name in (*_INDEXES, "trusted-host")}
 
 
 def _pip_urls() -> list[str]:
     chosen = _pip_settings()
-    defaults = [] if "index-url" in chosen else execute(sys.executable, "-c", _PIP_DEFAULTS).split()
-    return [*defaults, *(url for value in chosen.values() for url in value.split())]
+    defaults = [] if "index-url" in chosen else execute(sys.executable, "-P", "-c", _PIP_DEFAULTS).split()
+    return [*defaults, *(url for name in _INDEXES for url in chosen.get(name, "").split())]
 
 
 def _maven_mirrors() -> str:

@@ -16,7 +16,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import execute, wait_until
 from framestorm.setup import log
 from framestorm.setup.archives import Archive, unpack
-from lab import base, groups, keys, lifecycle, network, registries, swarm
+from lab import base, distance, groups, keys, lifecycle, network, registries, swarm
 from lab.__main__ import main
 from lab.hosts import HOME, LabError, LabHost, planned
 
@@ -273,3 +273,11 @@ def test_a_kernel_that_cannot_be_fetched_says_why(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(swarm.archives, "of_this_machine", list)
     with pytest.raises(FramestormError, match="E: no such package"):
         swarm._ensure_disk()
+
+
+@pytest.mark.parametrize(("delay_ms", "loss"), [("nan", "0"), ("inf", "0"), ("-1", "0"), ("1", "nan"), ("1", "1.5")])
+def test_a_distance_that_is_none_is_refused(delay_ms: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["distance.py", "near", "far", "--delay-ms", delay_ms, "--loss", loss])
+    monkeypatch.setattr(distance, "make_device", lambda name: pytest.fail(f"{name} was made"))
+    with pytest.raises(SystemExit):
+        distance.main()
