@@ -4,8 +4,8 @@
 ARG BASE=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d
 
 FROM ${BASE} AS system
-RUN command -v java python3 ssh tini && test -x /usr/sbin/sshd || { \
-        apt-get update \
+RUN ls /usr/lib/jvm/*17*/bin/java && command -v python3 && command -v ssh && command -v tini && test -x /usr/sbin/sshd \
+    || { apt-get update \
         && apt-get install --yes --no-install-recommends \
             ca-certificates openjdk-17-jre-headless openssh-client openssh-server python3 python3-venv tini \
         && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*; }
@@ -14,7 +14,9 @@ RUN useradd --uid 10001 --no-create-home --home-dir /var/lib/framestorm --shell 
 FROM system AS made
 WORKDIR /opt/framestorm
 COPY . .
-RUN ./run.sh slave --setup && python3 -m compileall -q framestorm client && rm -rf .local/*.log ~/.m2 ~/.cache
+# The checkout may be its owner's alone.
+RUN chmod -R a+rX . && ./run.sh slave --setup && python3 -m compileall -q framestorm client \
+    && rm -rf .local/*.log ~/.m2 ~/.cache
 
 FROM system
 WORKDIR /opt/framestorm

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 
 from framestorm import paths
 from framestorm.hosts import container, preflight
+from framestorm.machine import execute
 from framestorm.platform.openfaas import docker
 from framestorm.setup import archives
 from framestorm.setup.pieces import Piece
@@ -36,8 +38,12 @@ def _make(_piece: Piece) -> None:
         docker.ENGINE.import_system(base.ensure(archives.of_this_machine()), BARE)
         (Path(folder) / "Dockerfile").write_text(_OUTSIDE)
         docker.ENGINE.run("build", "--quiet", "--tag", BARE, folder)
+        # As under the strictest umask: the account of a container has to read what its owner alone may read here.
+        checkout = Path(folder) / "checkout"
+        shutil.copytree(paths.ROOT, checkout, ignore=shutil.ignore_patterns(".git", ".local", "dashboards"))
+        execute("chmod", "-R", "go=", str(checkout))
         options = ("--network", "host", "--build-arg", f"BASE={BARE}", "--tag", IMAGE)
-        docker.ENGINE.run("build", "--quiet", *options, str(paths.ROOT))
+        docker.ENGINE.run("build", "--quiet", *options, str(checkout))
         docker.ENGINE.run("image", "prune", "--force")
 
 

@@ -7,6 +7,8 @@ ARG OF_WATCHDOG_IMAGE=ghcr.io/openfaas/of-watchdog:0.10.7
 
 FROM ${NODE_IMAGE} AS serve
 COPY noop/node/noop.js /app/noop.js
+# The checkout may be its owner's alone.
+RUN chmod a+r /app/noop.js
 USER 10001:10001
 EXPOSE 8080
 CMD ["node", "/app/noop.js", "serve"]

@@ -17,6 +17,8 @@ ARG SERVE
 COPY --from=packages /packages /packages
 # The programs look for what they share in a folder called function.
 COPY . /app/function
+# The checkout may be its owner's alone.
+RUN chmod -R a+rX /app/function
 ENV PYTHONPATH=/packages FACE_MODEL=/app/function/face.pb HOME=/tmp SERVE="${SERVE}"
 USER 10001:10001
 WORKDIR /app/function

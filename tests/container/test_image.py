@@ -1,6 +1,7 @@
 """The kit's image: conducts runs, and is a slave, as an ordinary user whose files are all read-only but for volumes."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -125,6 +126,25 @@ def samples(folder: Path, label: str) -> dict[str, Any]:
     """Return what the run's summary says of a label."""
     (path,) = (folder / "out").glob("*/summary.json")
     return dict(json.loads(path.read_text())["labels"][label])
+
+
+def is_complete(*options: str) -> bool:
+    """Whether the Dockerfile takes the image, with options of its container, for a base that lacks no package."""
+    text = (paths.ROOT / "Dockerfile").read_text()
+    condition = re.search(r"^RUN (.*?)[\s\\]*\|\| \{", text, re.MULTILINE | re.DOTALL)
+    assert condition
+    return docker.ENGINE.succeeds("run", "--rm", "--entrypoint", "sh", *options, IMAGE, "-c", condition[1])
+
+
+def test_a_base_gets_what_it_lacks(engine: None, tmp_path: Path) -> None:
+    """A Java of another version is not the one that set-up links."""
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    assert is_complete()
+    for program in ("ssh", "tini"):
+        assert not is_complete(f"--volume=/dev/null:/usr/bin/{program}:ro"), program
+    assert not is_complete("--tmpfs=/usr/lib/jvm", f"--volume={java}:/other/java:ro", "--env=PATH=/other:/usr/bin:/bin")
 
 
 def test_frames_are_sent_by_two_slaves(

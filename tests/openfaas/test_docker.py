@@ -9,7 +9,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.machine import wait_until
+from framestorm.machine import execute, wait_until
 from framestorm.platform.openfaas import docker, gateway
 from framestorm.platform.openfaas.docker import IN_IMAGE
 from framestorm.platform.openfaas.layout import BIN, FUNCTIONS, GATEWAY_URL, PROVIDER_URL
@@ -94,6 +94,23 @@ def test_a_killed_container_is_replaced(deploy):
     assert gateway.wait_for_replicas("noop", 1)[0]["name"] != first
 
 
+def test_what_only_its_owner_may_read_here_is_read_in_a_container(tmp_path, monkeypatch):
+    here, context = tmp_path / "here", tmp_path / "context"
+    names = [f"bin/{name}" for name in ("watchdog", "noop", "sleep", "cpu")]
+    for name in (*names, "function/shell.py", "function/face-blur/app.py", "face.pb", "classes/Noop.class"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).touch()
+    execute("chmod", "-R", "u=rwx,go=", str(here))
+    monkeypatch.setattr(docker, "BIN", here / "bin")
+    monkeypatch.setattr(docker, "FUNCTIONS", here / "function")
+    monkeypatch.setattr(docker.paths, "FACE_GRAPH", here / "face.pb")
+    monkeypatch.setattr(docker.parts, "JAVA_CLASSES", here / "classes")
+    docker._fill(context)
+    copies = [*context.rglob("*")]
+    assert len([path for path in copies if path.is_file()]) == 8
+    assert [path for path in copies if path.stat().st_mode & 0o005 != 0o005] == []
+
+
 # What a published image brings that the base here has not, by what it would have made.
 STAND_INS = {
     "python": ("PYTHON", "pip", "mkdir /packages"),
@@ -135,6 +152,8 @@ def build(openfaas, tmp_path_factory):
         make(name, steps, {program: f"#!/bin/sh\nset -e\n{script}\n"})
     shutil.copytree(FUNCTIONS, folder / "function")
     shutil.copy2(paths.FACE_GRAPH, folder / "function" / "face.pb")
+    # As under the strictest umask.
+    execute("chmod", "-R", "go=", str(folder / "function"))
 
     def run(image: str, dockerfile: str, target: str, *arguments: str) -> None:
         given = [f"{published}_IMAGE=stand-in/{name}" for name, (published, _, _) in STAND_INS.items()]

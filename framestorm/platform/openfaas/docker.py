@@ -16,7 +16,7 @@ from pathlib import Path
 
 from framestorm import paths
 from framestorm.errors import FramestormError
-from framestorm.machine import wait_until
+from framestorm.machine import execute, wait_until
 from framestorm.plain import tell
 from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.openfaas import parts, services
@@ -210,6 +210,12 @@ def _fill(context: Path) -> None:
         (context / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, context / target)
     shutil.copytree(parts.JAVA_CLASSES, context / "noop-java")
+    _let_all_read(context)
+
+
+def _let_all_read(folder: Path) -> None:
+    """Let the account of a container read what may be its owner's alone here, by the umask."""
+    execute("chmod", "-R", "a+rX", str(folder))
 
 
 def _make_base(tag: str) -> None:
@@ -221,5 +227,6 @@ def _make_base(tag: str) -> None:
     version = next(root.glob("usr/lib/python3.*")).name.removeprefix("python")
     target = ("--only-binary=:all:", "--python-version", version, "--target", root / "opt/framestorm/python")
     setup.pip_install(Path(sys.executable), LOCK, *target)
+    _let_all_read(root / "opt")
     ENGINE.import_system(root, tag)
     shutil.rmtree(root)
