@@ -25,6 +25,8 @@ LOCAL = REPO / ".local"
 DEPLOY = LOCAL / "deploy"
 # What Debian 12 and Ubuntu 24.04 can run, newest first; pip does not derive the older ones from the newer.
 PLATFORMS = ("manylinux_2_35", "manylinux_2_34", "manylinux_2_31", "manylinux_2_28", "manylinux_2_27", "manylinux2014")
+# As in framestorm/setup/pieces.py, which the Python of Ansible does not have.
+PIP_OPTIONS = ("--disable-pip-version-check", "--retries", "2", "--timeout", "15", "--no-deps", "--require-hashes")
 
 Files = list[tuple[str, Path]]  # name in the archive, file here
 
@@ -131,16 +133,7 @@ def pack_wheels(what: str, python: str, machine: str) -> tuple[Path, str]:
 
 def _download(lock: Path, python: str, machine: str, folder: Path) -> None:
     kinds = [part for platform in PLATFORMS for part in ("--platform", f"{platform}_{machine}")]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--require-hashes",
-        "--no-deps",
-        "--only-binary=:all:",
-    ]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", *PIP_OPTIONS, "--only-binary=:all:"]
     command += ["--python-version", python, "--implementation", "cp", *kinds, "--requirement", str(lock)]
     done = subprocess.run([*command, "--dest", str(folder)], capture_output=True, text=True, check=False)
     if done.returncode:

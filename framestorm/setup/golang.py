@@ -33,7 +33,9 @@ def _make_go(piece: Piece) -> None:
 
 def _version(go: str) -> tuple[int, ...]:
     try:
-        version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False)
+        # As it builds: with another setting, it names a Go that it would fetch.
+        local = {**os.environ, "GOTOOLCHAIN": "local"}
+        version = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, env=local, check=False)
     except OSError:
         return ()
     return tuple(int(number) for number in re.findall(r"\d+", version.stdout)[:2])

@@ -82,7 +82,7 @@ def _make_java_windows(_piece: Piece) -> None:
 
 def _link_java(home: Path | None, package: str) -> None:
     if home is None:
-        raise FramestormError(f"no Java 17 was found; install {package}, or point JAVA_HOME at one")
+        raise FramestormError(f"no Java 17 with a compiler was found; install {package}, or point JAVA_HOME at one")
     draft = paths.JAVA_HOME.with_name(f"{paths.JAVA_HOME.name}.new")
     draft.unlink(missing_ok=True)
     draft.symlink_to(home)
@@ -90,13 +90,13 @@ def _link_java(home: Path | None, package: str) -> None:
 
 
 def _java_17(*parts: Path) -> Path | None:
-    """Find the home of a Java 17 that has these files too."""
+    """Find the home of a Java 17 with these files and the compiler, which some runtimes, such as Temurin's, lack."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     homes += sorted(JVMS.glob("*17*"))
     for home in homes:
         if all((home / each).exists() for each in (Path("bin", "java"), *parts)):
             release = (home / "release").read_text() if (home / "release").exists() else ""
-            if 'JAVA_VERSION="17' in release:
+            if 'JAVA_VERSION="17' in release and "jdk.compiler" in release:
                 return home
     return None
 

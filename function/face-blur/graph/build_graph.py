@@ -67,7 +67,8 @@ def build(out: Path, folder: Path) -> None:
 
 def install(packages: Path) -> None:
     """Install the pinned, hash-checked packages, without what they depend on, into the folder `packages`."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command += ["--retries", "2", "--timeout", "15"]
     command += ["--root-user-action=ignore", "--only-binary=:all:", "--no-deps", "--require-hashes", "--no-compile"]
     command += ["--target", str(packages), "--requirement", str(REQUIREMENTS)]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -13,7 +13,7 @@ import pytest
 from framestorm import paths
 from framestorm.errors import FramestormError
 from framestorm.run import jmeter, output
-from framestorm.setup import log
+from framestorm.setup import golang, log
 from framestorm.setup import pieces as setup
 
 
@@ -162,6 +162,14 @@ def test_pip_has_the_same_options_in_run_sh() -> None:
     assert command is not None and {*setup.PIP_OPTIONS} <= {*command[1].split()}
 
 
+@pytest.mark.parametrize(
+    "name", ["ansible/pack.py", "client/sample_clip.py", "function/face-blur/graph/build_graph.py"]
+)
+def test_pip_has_the_same_options_where_other_pythons_call_it(name: str) -> None:
+    text = (paths.ROOT / name).read_text()
+    assert [word for word in ("-P", *setup.PIP_OPTIONS) if f'"{word}"' not in text] == []
+
+
 def test_the_log_of_a_set_up_says_when_each_command_began_and_how_long_it_took(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,14 +183,39 @@ def test_the_log_of_a_set_up_says_when_each_command_began_and_how_long_it_took(
     assert (lines[1], lines[3]) == ("made", "why")
 
 
+def test_a_go_is_as_new_as_it_is_without_fetching_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = tmp_path / "go"
+    go.write_text('#!/bin/sh\n[ "$GOTOOLCHAIN" = local ] && echo go1.21.3 || echo go1.99.0\n')
+    go.chmod(0o755)
+    monkeypatch.delenv("GOTOOLCHAIN", raising=False)
+    assert golang._version(str(go)) == (1, 21)
+
+
+def make_java(home: Path, *files: Path, modules: str = "java.base jdk.compiler") -> None:
+    for file in (Path("bin", "java"), *files):
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).touch()
+    (home / "release").write_text(f'JAVA_VERSION="17.0.9"\nMODULES="{modules}"\n')
+
+
+def test_a_java_without_a_compiler_is_passed_over(
+    piece: setup.Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_java(tmp_path / "runtime", modules="java.base java.desktop")
+    make_java(tmp_path / "jvm" / "java-17")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "runtime"))
+    monkeypatch.setattr(setup, "JVMS", tmp_path / "jvm")
+    monkeypatch.setattr(setup.packages, "install", lambda names: None)
+    monkeypatch.setattr(paths, "JAVA_HOME", tmp_path / "java")
+    setup.ensure([replace(setup.JAVA, output=tmp_path / "java")])
+    assert (tmp_path / "java").resolve().name == "java-17"
+
+
 def test_a_run_needs_no_java_with_windows_and_the_gui_finds_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for home, files in (("headless", ()), ("full", (setup.JAVA_WINDOWS,))):
-        for file in (Path("bin", "java"), *files):
-            (tmp_path / home / file).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / home / file).touch()
-        (tmp_path / home / "release").write_text('JAVA_VERSION="17.0.9"\n')
+    make_java(tmp_path / "headless")
+    make_java(tmp_path / "full", setup.JAVA_WINDOWS)
     link = tmp_path / "java"
     monkeypatch.setattr(paths, "LOCAL", tmp_path)
     monkeypatch.setattr(paths, "JAVA_HOME", link)
