@@ -57,11 +57,16 @@ def find(inventory_path: Path, pattern: str) -> list[dict[str, Any]]:
     inventory = InventoryManager(loader=loader, sources=[str(inventory_path.resolve())])
     variables = VariableManager(loader=loader, inventory=inventory)
     values = {host.name: _values(host, loader, variables) for host in inventory.get_hosts("all")}
-    by_address = {found["ansible_host"]: name for name, found in values.items()}
+    by_address: dict[str, list[str]] = {}
+    for name, found in values.items():
+        by_address.setdefault(found["ansible_host"], []).append(name)
     chosen_by = []
     for word in split_host_pattern(pattern):
         name = word.lstrip("!&")
-        own_name = by_address.get(name, name)
+        names = [name] if name in values else by_address.get(name, [name])
+        if len(names) > 1:
+            raise AnsibleError(f"'{name}' is the address of {' and '.join(names)}; name one of them")
+        own_name = names[0]
         # Ansible only warns: a slave that is misspelt would be missing, or one that is to be left out would take part.
         if own_name not in inventory.groups and values.keys().isdisjoint(map(str, inventory.get_hosts(own_name))):
             raise _no_host(name, inventory, inventory_path)

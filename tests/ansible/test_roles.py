@@ -15,7 +15,7 @@ import yaml
 from framestorm.hosts import preflight
 from framestorm.paths import ANSIBLE, ROOT
 from lab.hosts import planned
-from tests.conftest import ansible_tool
+from tests.conftest import StartServer, ansible_tool
 
 ROLES = sorted(path.name for path in (ANSIBLE / "roles").iterdir())
 
@@ -72,6 +72,51 @@ def test_a_slave_that_is_the_function_s_host_too_restarts_its_server(tmp_path: P
     words = ("--check", "--diff", "-e", values, "-e", f"framestorm_settings={tmp_path}")
     shown = ansible_tool("ansible-playbook", "-i", tmp_path / "hosts.ini", *words, book)
     assert "framestorm-jmeter-server.service" in shown and "function/face-blur" in shown
+
+
+def play(folder: Path, tasks: list[Any], given: dict[str, Any], **settings: Any) -> None:
+    """Play tasks for this machine, from a playbook beside the kit's roles; `given` is what -e gives."""
+    (folder / "roles").symlink_to(ANSIBLE / "roles")
+    book = folder / "book.yml"
+    book.write_text(json.dumps([{"hosts": "localhost", "connection": "local", "tasks": tasks, **settings}]))
+    words = ("-e", f"@{ANSIBLE / 'group_vars' / 'all.yml'}", "-e", json.dumps(given))
+    ansible_tool("ansible-playbook", "-i", "localhost,", *words, book)
+
+
+def check(*conditions: str, **variables: Any) -> dict[str, Any]:
+    return {"ansible.builtin.assert": {"that": conditions}, "vars": variables}
+
+
+def test_numbers_that_e_gives_as_text_are_numbers(tmp_path: Path) -> None:
+    common, template = ANSIBLE / "roles/common", ANSIBLE / "roles/jmeter/templates/jmeter.properties.j2"
+    (description,) = (task["vars"] for task in load(common / "tasks/describe.yml"))
+    java = [task for task in load(common / "tasks/install.yml") if "ansible.builtin.assert" in task]
+    properties = f"{{{{ lookup('ansible.builtin.template', '{template}') }}}}"
+    tasks = [
+        check("_common_ports.rmi is match('9001:9003 ')"),
+        check("'server.rmi.localport=9002' in properties", properties=properties, _jmeter_password="p"),
+        check("_common_server.rmi_port + 1 == 9002", **description),
+        *java,
+    ]
+    seen = {"rc": 0, "stderr": 'openjdk version "17.0.9"', "stderr_lines": ["", "17.0.9+9"]}
+    numbers = {"framestorm_rmi_port": "9001", "common_java_major": "17"}
+    given = {**numbers, "framestorm_rmi_ssl": "true", "_common_java": seen}
+    play(tmp_path, tasks, given, vars_files=[str(common / "vars/main.yml")])
+
+
+def test_the_function_is_asked_past_a_proxy(tmp_path: Path, stand_in: StartServer) -> None:
+    (task,) = (each for each in load(ANSIBLE / "roles/function/tasks/run.yml") if "ansible.builtin.uri" in each)
+    there = {"framestorm_address": "127.0.0.1", "framestorm_function_port": stand_in({}).server_port}
+    play(tmp_path, [{**task, "retries": 1}], there, environment={"http_proxy": "http://127.0.0.1:9", "no_proxy": ""})
+
+
+@pytest.mark.parametrize("given", [{}, {"common_packages": ["chrony", "mine"]}])
+def test_uninstall_goes_by_the_packages_that_deploy_was_asked_for(given: dict[str, Any], tmp_path: Path) -> None:
+    (uninstall,) = load(ANSIBLE / "uninstall.yml")
+    (variables,) = (each["vars"] for each in uninstall["tasks"] if "_uninstall_asked" in each.get("vars", {}))
+    asked = given.get("common_packages", ["chrony", "ufw"])
+    added = {"_uninstall_added": ["chrony", "mine", "ufw", "came-along"]}
+    play(tmp_path, [check(f"_uninstall_asked | sort == {asked}", **variables)], {**given, **added})
 
 
 def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,6 +191,14 @@ def test_slaves_with_one_address_are_refused(tmp_path: Path) -> None:
     assert [host.name for host in inventory.find_hosts(path, "s2").slaves] == ["s2"]
 
 
+def test_an_address_of_several_hosts_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.ini"
+    path.write_text("[slaves]\ns[1:2] ansible_host=203.0.113.8\n203.0.113.9\ns3 ansible_host=203.0.113.9\n")
+    with pytest.raises(UsageError, match=r"'203\.0\.113\.8' is the address of s1 and s2; name one"):
+        inventory.find(path, "203.0.113.8")
+    assert [host.name for host in inventory.find(path, "203.0.113.9")] == ["203.0.113.9"], "its name comes first"
+
+
 def test_a_master_sends_no_load(listed: Path) -> None:
     listed.write_text(LISTED.replace("[empty]\n", "[empty]\nm1\n"))
     with pytest.raises(UsageError, match="m1 is the master"):
