@@ -1,5 +1,6 @@
 """Minimal systems for hosts, nodes and images, unpacked from the distribution's archives that this machine uses."""
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +47,11 @@ def unpack(root: Path, included: Sequence[str], sources: Sequence[Archive]) -> N
     """Unpack a minimal system with these packages below `root`, by mmdebstrap, which is installed if it is missing."""
     packages.install(["mmdebstrap"])
     root.parent.mkdir(parents=True, exist_ok=True)
-    settings = execute("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)).splitlines()
-    options = [f"--aptopt={setting.rstrip(';')}" for setting in settings]
-    command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", *options]
-    command += [f"--include={','.join(included)}", sources[0].suite, str(root), *(each.line for each in sources)]
-    call(command)
+    # A proxy's password is neither for the command line, which all accounts and the log see, nor for the system.
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as settings:
+        settings.write(execute("apt-config", "dump", *(f"Acquire::{name}" for name in _FOR_MMDEBSTRAP)))
+        settings.flush()
+        command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", f"--aptopt={settings.name}"]
+        command += [f"--include={','.join(included)}", sources[0].suite, str(root), *(each.line for each in sources)]
+        call(command)
+    (root / "etc/apt/apt.conf.d/99mmdebstrap").unlink(missing_ok=True)

@@ -53,6 +53,11 @@ def test_ssl_is_one_variable(before: Path, tmp_path: Path) -> None:
     assert "could not be configured" in refused.stdout + refused.stderr
 
 
+def test_what_ssl_needs_here_is_its_owner_s(before: Path) -> None:
+    for name in ("rmi_keystore.jks", "rmi_password", "jmeter.properties"):
+        assert (paths.LOCAL / "deploy" / name).stat().st_mode & 0o077 == 0, name
+
+
 def test_a_master_runs_with_ssl(before: Path, run_sh: RunSh) -> None:
     function = "-Jurl=http://198.18.0.3:8080/_/health"
     done = run_sh("-R", "slave1", "-t", "jmx/requests.jmx", function, "-Jmethod=GET", "-Jusers=1", "-Jhold_s=1")

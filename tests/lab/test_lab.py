@@ -14,7 +14,7 @@ import pytest
 from framestorm import paths, testing
 from framestorm.errors import FramestormError, UsageError
 from framestorm.machine import execute, wait_until
-from framestorm.setup import log
+from framestorm.setup import archives, log
 from framestorm.setup.archives import Archive, unpack
 from lab import base, distance, groups, keys, lifecycle, network, registries, swarm
 from lab.__main__ import main
@@ -55,6 +55,27 @@ def test_a_system_that_cannot_be_unpacked_says_why(tmp_path: Path, monkeypatch: 
     with pytest.raises(FramestormError, match=r"(?s)`mmdebstrap …`, whole output in .*log:.*E: "):
         unpack(tmp_path / "made" / "root", ["python3"], [nowhere])
     assert "nowhere" in (tmp_path / "log").read_text()
+
+
+def test_the_password_of_apt_s_proxy_is_in_no_command_and_not_in_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "root/etc/apt/apt.conf.d/99mmdebstrap"
+    commands = []
+
+    def make_system(command: list[str]) -> None:
+        commands.append(" ".join(command))
+        (settings,) = (Path(word.removeprefix("--aptopt=")) for word in command if word.startswith("--aptopt="))
+        assert settings.stat().st_mode & 0o077 == 0
+        kept.parent.mkdir(parents=True)
+        kept.write_text(settings.read_text())
+        assert "secret" in kept.read_text()
+
+    monkeypatch.setattr(archives.packages, "install", lambda names: None)
+    monkeypatch.setattr(archives, "execute", lambda *_: 'Acquire::http::Proxy "http://user:secret@proxy:3128";\n')
+    monkeypatch.setattr(archives, "call", make_system)
+    unpack(tmp_path / "root", ["python3"], [Archive("http://deb.example", "stable", "main", "")])
+    assert len(commands) == 1 and "secret" not in commands[0] and not kept.exists()
 
 
 def test_down_without_a_lab_is_no_error(lab_cli: Cli) -> None:
