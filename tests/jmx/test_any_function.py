@@ -439,14 +439,15 @@ def test_lines_of_json_are_an_array(run_plan: RunPlan, stand_in: StartServer) ->
     events = b": hello\n\n" + b"".join(b"event: token\ndata: %b\n\n" % line for line in lines.splitlines())
     separators = 'data: {"done": false}\n\ndata: {"done": true, "tokens": 2, "text": "\u2028\u2029\x85"}\n\n'.encode()
     in_parts = b'\n\ndata: {"done": false}\n\ndata:\ndata: {"done": true,\r\nid: 7\ndata:  "tokens": 2}\n'
+    without_empty_lines = b"".join(b"data: %b\n" % line for line in lines.splitlines()) + b"data: [DONE]\n"
     bodies = (lines, lines[:60], pretty, events + b"data: [DONE]\n\n", events[9:150], b"\xef\xbb\xbf" + lines)
-    server = stand_in(*({"body": body} for body in (*bodies, separators, in_parts)))
+    server = stand_in(*({"body": body} for body in (*bodies, separators, in_parts, without_empty_lines)))
     how = {"expect": "$[-1].done == true", "figures": "tokens=$[-1].tokens"}
-    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=3, sleep_s=0.2, **how).rows()[:8]
+    rows = run_plan("requests", url=server.url, users=1, ramp_s=0, hold_s=3, sleep_s=0.2, **how).rows()[:9]
     unmet = ("expect-not-met", "")
     met = ("OK", '{"tokens":2}')
     answers = [(row["responseMessage"], row["further_figures"]) for row in rows]
-    assert answers == [met, unmet, unmet, met, unmet, met, met, met]
+    assert answers == [met, unmet, unmet, met, unmet, met, met, met, met]
 
 
 def test_an_answer_gives_figures(run_plan: RunPlan, stand_in: StartServer) -> None:

@@ -52,22 +52,29 @@ final class Values {
             : answer.lines().filter(each -> !each.trim().isEmpty()).collect(Collectors.joining(",", "[", "]"));
     }
 
-    /** The objects of events as an array; the data lines of an event are one text, as the HTML standard has it. */
+    /**
+     * The objects of events as an array; the data lines of an event are one text, as the HTML standard has it. Servers that
+     * leave out the empty lines between events are understood too: within a JSON text nothing begins behind an end.
+     */
     private static String ofEvents(String answer) {
         StringJoiner objects = new StringJoiner(",", "[", "]");
         StringBuilder data = new StringBuilder();
+        String last = "";
         // The last event may lack the empty line that ends it.
-        Stream.concat(answer.lines(), Stream.of("")).forEachOrdered(line -> {
-            if (line.startsWith(DATA)) {
-                data.append(line, DATA.length(), line.length()).append('\n');
-            } else if (line.isEmpty()) {
-                String event = data.toString().trim();
-                if (event.startsWith("{")) {
-                    objects.add(event);
+        for (String line : (Iterable<String>) Stream.concat(answer.lines(), Stream.of(""))::iterator) {
+            String more = line.startsWith(DATA) ? line.substring(DATA.length()).trim() : "";
+            boolean isNext = last.endsWith("}") && (more.startsWith("{") || more.startsWith("["));
+            if (line.isEmpty() || isNext) {
+                if (data.indexOf("{") == 0) {
+                    objects.add(data);
                 }
                 data.setLength(0);
             }
-        });
+            if (!more.isEmpty()) {
+                data.append(more).append('\n');
+            }
+            last = more;
+        }
         return objects.toString();
     }
 
