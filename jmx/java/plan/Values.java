@@ -72,8 +72,8 @@ final class Values {
             }
             if (!more.isEmpty()) {
                 data.append(more).append('\n');
+                last = more;
             }
-            last = more;
         }
         return objects.toString();
     }
