@@ -56,6 +56,7 @@ forbid_services() {
         return
     fi
     trap 'rm -f -- "$POLICY"' EXIT
+    # shellcheck disable=SC2016 # the policy expands it
     printf '#!/bin/sh\n%s\n[ -z "${FRAMESTORM_APT:-}" ] || exit 101\n' "$MARK" >"$POLICY"
     chmod 755 "$POLICY"
 }
