@@ -124,8 +124,15 @@ class Agent:
     def watch(self) -> None:
         """Tell how busy this host is and do nothing else: it is the function's."""
         self.watching = True
-        self.before = probe.usage(self.server.processes())
+        self.before = probe.usage(self._watched())
         self.tell_time()
+
+    def _watched(self) -> list[int]:
+        """Return the processes whose usage is told: those of the run, or else those of the function."""
+        if self.running:
+            return self.server.processes()
+        of_server = self.host.unit or None
+        return [pid for pid in probe.processes(self.host.user) if probe.unit_of(pid) != of_server]
 
     def open(self, order: messages.Open) -> None:
         """Make the run's folder and delete those of crashed runs: the lock ensures that no other run is in progress."""
@@ -323,7 +330,7 @@ class Agent:
         exit_status = self.controller.poll() if self.controller else None
         while exit_status is not None and self._send_growth():
             pass  # what it wrote last
-        before, self.before = self.before, probe.usage(self.server.processes())
+        before, self.before = self.before, probe.usage(self._watched())
         cpu_percent, host_cpu_percent = self.before.percents_since(before)
         beat = messages.Beat(
             time_ms=time.time() * 1000,

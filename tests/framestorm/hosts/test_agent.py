@@ -475,6 +475,19 @@ def test_a_server_is_watched(
     assert next(shown, None) is None
 
 
+@pytest.mark.parametrize("unit", ["", "server.service"])
+def test_the_usage_of_the_function_s_host_is_that_of_the_function(
+    unit: str, new_agent: Callable[..., Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without that of JMeter's server, where the host has one too."""
+    units = {1: "function.service", 2: "", 3: unit}
+    monkeypatch.setattr(probe, "processes", lambda _: [*units])
+    monkeypatch.setattr(probe, "unit_of", lambda pid: units[pid])
+    agent = new_agent(getpass.getuser(), tmp_path)
+    agent.server = server.of(replace(agent.host, unit=unit))
+    assert agent._watched() == ([1, 2] if unit else [1, 2, 3])
+
+
 @pytest.mark.parametrize(("order", "beats"), [("watch", True), ("tell_time", False)])
 def test_an_agent_beats_once_it_watches_until_the_conductor_is_silent(
     order: messages.Doing, beats: bool, on_host: Agent, answers: list[messages.Answer], pipe: tuple[int, int],
