@@ -84,7 +84,8 @@ def test_uninstall_leaves_nothing(before: Path, deployed: Lab, run_sh: RunSh, la
     run_sh("./run.sh deploy --uninstall", out="")
     # A package that was installed since stays, with the one that it needs; once it goes, nothing is left of either.
     assert deployed.ssh("slave1", "dpkg-query --show -f '${db:Status-Status} ' needer python3-venv") == "installed " * 2
-    deployed.ssh("slave1", "sudo dpkg --purge needer && sudo apt-get --yes autoremove --purge")
+    idle = "-o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false autoremove"
+    deployed.ssh("slave1", f"sudo dpkg --purge needer && sudo apt-get --yes --purge {idle}")
     bare = files(deployed, "outsider")  # from the same base, and nothing was deployed there
     for host in ("master1", "slave1", "function1"):
         assert sorted(files(deployed, host) ^ bare) == [], host
