@@ -164,6 +164,11 @@ def lead_to(node: str) -> None:
     execute(*inside, "iptables", "--table", "nat", "--append", *rule, "--jump", "DNAT", "--to-destination", node)
 
 
+def lead_to_pods(node: str, pods: str) -> None:
+    """Lead a node's pods to it: another node would see one direction of their connections only, and drop them."""
+    execute(*_inside(), "ip", "route", "replace", pods, "via", node)
+
+
 def _runtime() -> Sequence[str]:
     """Return options for a runtime without the capabilities that this machine itself has not; none if it has all.
 

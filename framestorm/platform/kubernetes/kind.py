@@ -67,6 +67,9 @@ def up(nodes: int = 1) -> Cluster:
         elif (found := len(_nodes())) != nodes:
             raise UsageError(f"the cluster is there with {plural(found, 'node')}; end it by: ./run.sh target down")
         _wait(cluster)
+        for item in cluster.get("nodes")["items"]:
+            addresses = {each["type"]: each["address"] for each in item["status"]["addresses"]}
+            engine.lead_to_pods(addresses["InternalIP"], item["spec"]["podCIDR"])
     return cluster
 
 
