@@ -1,6 +1,7 @@
 """Warnings about hosts and replicas: lost, saturated, held up, unlike each other, or with a wrong clock."""
 
 import math
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -10,7 +11,7 @@ from framestorm.results.hosts import BUSY_SHARE, share_text
 from framestorm.results.table import height
 
 BUSY_TIME = 0.2  # of the run
-OTHER_WORK_CORES = 0.2
+OTHERS, OTHER_WORK_CORES = "other processes", 0.2
 # What it means, and what helps: on a generator, and on another host of a distributed run by its role.
 SATURATED_GENERATOR = (
     "Response times measured there include waiting for a core, so they describe this machine more than the function.",
@@ -116,17 +117,17 @@ def saturation(summary: Summary) -> list[str]:
         sentences.append(
             f"resources.csv has no figures of {listed(unmeasured)}: it is not known whether the bottleneck was there."
         )
+    # By what is said of them: the pods of a cluster, and slaves that are too small, all say the same.
+    saturated: dict[tuple[str, tuple[str, ...], int | None], list[tuple[Machine, list[float]]]] = {}
     for machine in machines:
         if machine.busy_time is None:
             continue
         host = run.host(machine.host)
         role = host.role if host else ""
-        parts = {m.part: m.cores_mean for m in machines if m.host == machine.host and m.part != "host"}
-        rest = machine.cores_mean - sum(parts.values())
-        use = [f"the {part} used {mean:.2f} cores" for part, mean in parts.items()]
+        used = {f"the {m.part}": m.cores_mean for m in machines if m.host == machine.host and m.part != "host"}
+        parts, rest = tuple(used), machine.cores_mean - sum(used.values())
         if has_others := bool(parts) and rest > OTHER_WORK_CORES:
-            use.append(f"other processes {rest:.2f}")
-        on_average = f" ({listed(use)} on average)" if use else ""
+            used[OTHERS] = rest
         if is_saturated(machine):
             meaning, remedy = SATURATED.get(role, SATURATED_GENERATOR)
             if has_others:
@@ -134,16 +135,38 @@ def saturation(summary: Summary) -> list[str]:
                 are_most = rest > machine.cores_mean / 2
                 remedy = "stop the other processes" + (f", {remedy}" if remedy and not are_most else "")
             advice = f" {remedy[:1].upper()}{remedy[1:]}." if remedy else ""
-            sentences.append(
-                f"{machine.host} was saturated: at least {100 * BUSY_SHARE:g} % of its {machine.cores} cores were busy "
-                f"for {percent(machine.busy_time)} of the run{on_average}. {meaning}{advice}"
-            )
+            alike = (f"{meaning}{advice}", tuple(used), machine.cores)
+            saturated.setdefault(alike, []).append((machine, [*used.values()]))
         elif role == "generator and target" and parts:
             sentences.append(
-                f"Generator and target shared {machine.host}{on_average}. The machine was not saturated, but the two "
-                "compete for caches and cores. For figures to publish, run the target on a machine of its own."
+                f"Generator and target shared {machine.host}{_on_average([*used], [[*used.values()]])}. The machine "
+                "was not saturated, but the two compete for caches and cores. For figures to publish, run the target "
+                "on a machine of its own."
             )
+    for (meaning, parts, cores), found in saturated.items():
+        names = listed([machine.host for machine, _ in found])
+        were, the_cores = ("was", f"its {cores} cores") if len(found) == 1 else ("were", f"the {cores} cores of each")
+        busy = _span([percent(each) for each in sorted(machine.busy_time or 0.0 for machine, _ in found)])
+        use = _on_average(parts, [cores_mean for _, cores_mean in found])
+        sentences.append(
+            f"{names} {were} saturated: at least {100 * BUSY_SHARE:g} % of {the_cores} were busy for {busy} of the "
+            f"run{use}. {meaning}"
+        )
     return sentences
+
+
+def _span(texts: Sequence[str]) -> str:
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+
+
+def _on_average(parts: Sequence[str], of_machines: Sequence[Sequence[float]]) -> str:
+    """Return how many cores each part used on each machine, in words; empty without parts."""
+    spans = [_span([f"{cores:.2f}" for cores in sorted(column)]) for column in zip(*of_machines, strict=True)]
+    uses = [
+        f"{part} {cores}" if part == OTHERS else f"{part} used {cores} cores"
+        for part, cores in zip(parts, spans, strict=True)
+    ]
+    return f" ({listed(uses)} on average)" if uses else ""
 
 
 def stalls(summary: Summary) -> list[str]:

@@ -341,6 +341,18 @@ def test_the_advice_about_a_saturated_machine_is_by_who_took_its_cores(
     assert ("other processes" in warning) == (generator != "190.0")
 
 
+def test_machines_of_which_the_same_is_said_are_one_warning(slave_lost: Any) -> None:
+    """As of the pods of a cluster, which share its nodes."""
+    folder = slave_lost.write_slaves(SHARES, {})
+    lines = (folder / "resources.csv").read_text()
+    for slave, cpu in (("slave1", "190.0"), ("slave2", "199.0")):
+        lines = re.sub(rf"{slave},host,[\d.]+", f"{slave},host,{cpu}", lines)
+    (folder / "resources.csv").write_text(lines)
+    (warning,) = [each for each in summary_and_page(folder)[0].warnings if "saturated" in each]
+    assert warning.startswith("slave1 and slave2 were saturated: at least 90 % of the 2 cores of each were busy for ")
+    assert re.search(r"other processes 1\.\d\d to 1\.\d\d on average", warning), warning
+
+
 def test_a_slave_without_figures_of_its_machine(slave_lost: Any) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
     lines = (folder / "resources.csv").read_text().splitlines()
