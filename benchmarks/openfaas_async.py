@@ -18,7 +18,7 @@ from framestorm.platform.openfaas.config import QUEUE_AT_ONCE
 from framestorm.platform.openfaas.layout import GATEWAY_URL
 
 sys.path.insert(0, str(ROOT / "client"))
-from callbacks import CallbackReceiver  # noqa: E402 - modules of the clients know each other by this path
+from callbacks import CallbackReceiver
 
 DONE_WITHIN_S = 120.0
 
