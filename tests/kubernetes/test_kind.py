@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from tests.runs import COMPLETE, Running, RunSh
 WITHIN_S = 120
 INGRESS = f"http://{layout.ADDRESS}:{layout.INGRESS_PORT}"
 GATEWAY = layout.GATEWAY_URL
+# For so long OpenFaaS's gateway takes a function for one that has replicas.
+GATEWAY_REMEMBERS_S = 0.25
 NOOP = "dev.local/noop:1"
 HPA_RATE_PER_S = 300
 OCR = f"{layout.REGISTRY}/ocr:1"
@@ -244,6 +247,7 @@ def test_openfaas_deploys_lists_and_scales_from_zero(made: Cluster, noop: str) -
         return dict(requests.get(f"{GATEWAY}/system/function/noop", timeout=WITHIN_S).json())
 
     assert wait_until(lambda: not status().get("availableReplicas"), WITHIN_S), status()
+    time.sleep(2 * GATEWAY_REMEMBERS_S)
     assert requests.post(noop, timeout=WITHIN_S).text == "ok"
 
 
