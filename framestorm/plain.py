@@ -47,5 +47,5 @@ def say(text: str) -> None:
 
 
 def _print_nowhere(stream: TextIO) -> None:
-    """Have a stream written to nowhere from now on: else Python reports another error when it exits."""
+    """Discard all further output to a stream, so that Python reports no other error when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -128,7 +128,7 @@ class Agent:
         self.tell_time()
 
     def _watched(self) -> list[int]:
-        """Return the processes whose usage is told: those of the run, or else those of the function."""
+        """Return the processes whose usage is reported: those of the run or, without a run, those of the function."""
         if self.running:
             return self.server.processes()
         of_server = self.host.unit or None

@@ -70,5 +70,5 @@ def asked_rates(asked: Curves, within_s: float = math.inf) -> tuple[float | None
             levels += [low, level]
     if not levels:
         return None, None
-    # Of the same rate all the time, the mean is it to the last digit.
+    # The mean of a constant rate is that rate, without an error of rounding.
     return (due / length_s if min(levels) < max(levels) else levels[0]), max(levels)

@@ -185,7 +185,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
 
 
 def _reached(users: InFlight | None) -> Curves:
-    """Return the line of the users that there were, in steps, of a plan that does not say how many it keeps."""
+    """Return the number of users over time, in steps, for a plan that does not say how many users it keeps."""
     if users is None:
         return {}
     x, y = (list[float | None](each for value in values for each in (value, value)) for values in (users.x, users.y))

@@ -117,7 +117,7 @@ def test_a_folder_that_another_run_makes_meanwhile_is_refused(tmp_path: Path, mo
 def test_only_the_elements_of_the_kit_refuse_a_run(
     logger: str, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script of its plan may write such an answer into JMeter's log."""
+    """A script of the plan may log an answer that looks like a refusal."""
     left, run_dir = tmp_path / "left", tmp_path / "run"
     left.mkdir()
     (left / "jmeter.log").write_text(f'ERROR {logger}: {{"type":"refused","why":"an answer"}}\n')

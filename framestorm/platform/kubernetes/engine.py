@@ -165,7 +165,7 @@ def lead_to(node: str) -> None:
 
 
 def lead_to_pods(node: str, pods: str) -> None:
-    """Lead a node's pods to it: another node would see one direction of their connections only, and drop them."""
+    """Route traffic for a node's pods through that node: another one would see half of each connection, and drop it."""
     execute(*_inside(), "ip", "route", "replace", pods, "via", node)
 
 

@@ -479,7 +479,7 @@ def test_a_server_is_watched(
 def test_the_usage_of_the_function_s_host_is_that_of_the_function(
     unit: str, new_agent: Callable[..., Agent], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without that of JMeter's server, where the host has one too."""
+    """The usage of JMeter's server, where the host has one too, does not count."""
     units = {1: "function.service", 2: "", 3: unit}
     monkeypatch.setattr(probe, "processes", lambda _: [*units])
     monkeypatch.setattr(probe, "unit_of", lambda pid: units[pid])
