@@ -21,71 +21,6 @@ _ARRIVALS = re.compile(
 LOG_BYTES = 1 << 20
 
 
-class Outlook:
-    """The planned load. Its moments are epoch seconds; `starts` are those of the thread groups that JMeter has begun.
-
-    A start is that of the group's load, which may be later; it is known by the group's name.
-    """
-
-    def __init__(self, loads: Sequence[Load]) -> None:
-        self._groups = [load for load in loads if not load.is_aside and not load.is_timer]
-        self._timers = [load for load in loads if load.is_timer and load.curve]
-        # What starts requests by a schedule, and what slows users down to one.
-        self.is_open = bool(self._groups) and all(load.is_open for load in self._groups)
-        of_open = [load for load in self._groups if load.is_open]
-        self._rates = self._timers or of_open
-        paced = {name for load in self._rates for name in load.groups}
-        names = {load.name for load in self._groups}
-        self._are_told_apart = len(names) == len(self._groups)
-        if not (self._are_told_apart and names <= paced and all(load.curve for load in self._rates)):
-            self._rates = []
-
-    def users(self, now_s: float, starts: Mapping[str, float]) -> int | None:
-        """Count the users that are planned at once; None if unknown, as of groups that may run one after the other.
-
-        Of a load in words those of now.
-        """
-        of_groups = [
-            round(load.at(now_s - starts[load.name]) or 0) if load.words and load.name in starts else load.total
-            for load in self._groups
-            if load.model == "users"
-        ]
-        totals = [total for total in of_groups if total is not None]
-        are_together = len(self._groups) == 1 or all(load.start_s is not None for load in self._groups)
-        return sum(totals) if totals and are_together and len(totals) == len(self._groups) else None
-
-    def end_s(self, starts: Mapping[str, float]) -> float | None:
-        """When the load ends by the plan; None if it ends by itself, has not begun, or two groups have one name."""
-        lengths = {load.name: self._length_s(load) for load in self._groups}
-        ends = [at_s + length for name, at_s in starts.items() if (length := lengths.get(name)) is not None]
-        waiting = [load.delay_s + (lengths[load.name] or 0.0) for load in self._groups if load.name not in starts]
-        if not ends or None in lengths.values() or not self._are_told_apart:
-            return None
-        # Groups start together, or each after the one before.
-        return max(ends) + sum(waiting)
-
-    def asked_per_s(self, since_s: float, until_s: float, starts: Mapping[str, float]) -> float | None:
-        """Return the mean planned rate between two moments; None without one."""
-        due = 0.0
-        for load in self._rates:
-            start_s = min((starts[name] for name in load.groups if name in starts), default=None)
-            due += 0 if start_s is None else load.between(since_s - start_s, until_s - start_s)
-        return due / (until_s - since_s) if self._rates and starts and until_s > since_s else None
-
-    def is_of(self, labels: Collection[str]) -> bool:
-        """Whether the planned rate is one of samples with these labels, not of arrivals that have several samples."""
-        if self._timers:
-            paced = {label for load in self._timers for label in load.labels}
-            return not paced or set(labels) <= paced
-        return len(labels) <= 1
-
-    def _length_s(self, group: Load) -> float | None:
-        """Return how long a group lasts: no longer than the timer that ends its threads."""
-        ending = [load for load in self._timers if load.kind == "VariableThroughputTimer" and group.name in load.groups]
-        lengths = [length for load in (group, *ending) if (length := load.length_s) is not None]
-        return min(lengths, default=None)
-
-
 class ArrivalsSoFar(NamedTuple):
     """How many arrivals of a schedule were sent and dropped so far, and how many wait for an answer."""
 
@@ -136,6 +71,87 @@ class Log:
             return None
         (since_s, before), (until_s, now) = self._sent[0], self._sent[-1]
         return (now - before) / (until_s - since_s) if until_s > since_s else None
+
+
+class Outlook:
+    """The planned load. Its moments are epoch seconds; `starts` are those of the thread groups that JMeter has begun.
+
+    A start is that of the group's load, which may be later; it is known by the group's name.
+    """
+
+    def __init__(self, loads: Sequence[Load]) -> None:
+        self._groups = [load for load in loads if not load.is_aside and not load.is_timer]
+        self._timers = [load for load in loads if load.is_timer and load.curve]
+        # What starts requests by a schedule, and what slows users down to one.
+        self.is_open = bool(self._groups) and all(load.is_open for load in self._groups)
+        of_open = [load for load in self._groups if load.is_open]
+        self._rates = self._timers or of_open
+        paced = {name for load in self._rates for name in load.groups}
+        names = {load.name for load in self._groups}
+        self._are_told_apart = len(names) == len(self._groups)
+        if not (self._are_told_apart and names <= paced and all(load.curve for load in self._rates)):
+            self._rates = []
+
+    def starts(self, log: Log, first_start_s: float | None) -> dict[str, float]:
+        """Return the start of the load of each thread group that JMeter has begun, as far as it is known.
+
+        first_start_s: that of the first sample. Over slaves, whose logs come last, the first group starts with it.
+        """
+        if log.arrivals is not None:
+            return log.starts
+        if log.starts or first_start_s is None:
+            # Of groups with the same name, the log has the first.
+            delays = {load.name: load.delay_s for load in reversed(self._groups)}
+            return {name: at_s + delays.get(name, 0.0) for name, at_s in log.starts.items()}
+        if len(self._groups) == 1:
+            return {self._groups[0].name: first_start_s}
+        known = {load.name: load.start_s for load in self._groups if load.start_s is not None}
+        return {name: first_start_s + start_s - min(known.values()) for name, start_s in known.items()}
+
+    def users(self, now_s: float, starts: Mapping[str, float]) -> int | None:
+        """Count the users that are planned at once; None if unknown, as of groups that may run one after the other.
+
+        Of a load in words those of now.
+        """
+        of_groups = [
+            round(load.at(now_s - starts[load.name]) or 0) if load.words and load.name in starts else load.total
+            for load in self._groups
+            if load.model == "users"
+        ]
+        totals = [total for total in of_groups if total is not None]
+        are_together = len(self._groups) == 1 or all(load.start_s is not None for load in self._groups)
+        return sum(totals) if totals and are_together and len(totals) == len(self._groups) else None
+
+    def end_s(self, starts: Mapping[str, float]) -> float | None:
+        """When the load ends by the plan; None if it ends by itself, has not begun, or two groups have one name."""
+        lengths = {load.name: self._length_s(load) for load in self._groups}
+        ends = [at_s + length for name, at_s in starts.items() if (length := lengths.get(name)) is not None]
+        waiting = [load.delay_s + (lengths[load.name] or 0.0) for load in self._groups if load.name not in starts]
+        if not ends or None in lengths.values() or not self._are_told_apart:
+            return None
+        # Groups start together, or each after the one before.
+        return max(ends) + sum(waiting)
+
+    def asked_per_s(self, since_s: float, until_s: float, starts: Mapping[str, float]) -> float | None:
+        """Return the mean planned rate between two moments; None without one."""
+        due = 0.0
+        for load in self._rates:
+            start_s = min((starts[name] for name in load.groups if name in starts), default=None)
+            due += 0 if start_s is None else load.between(since_s - start_s, until_s - start_s)
+        return due / (until_s - since_s) if self._rates and starts and until_s > since_s else None
+
+    def is_of(self, labels: Collection[str]) -> bool:
+        """Whether the planned rate is one of samples with these labels, not of arrivals that have several samples."""
+        if self._timers:
+            paced = {label for load in self._timers for label in load.labels}
+            return not paced or set(labels) <= paced
+        return len(labels) <= 1
+
+    def _length_s(self, group: Load) -> float | None:
+        """Return how long a group lasts: no longer than the timer that ends its threads."""
+        ending = [load for load in self._timers if load.kind == "VariableThroughputTimer" and group.name in load.groups]
+        lengths = [length for load in (group, *ending) if (length := load.length_s) is not None]
+        return min(lengths, default=None)
 
 
 def _time_s(text: bytes, began_s: float, now_s: float) -> float:

@@ -221,22 +221,7 @@ class LiveView:
 
     @property
     def _starts(self) -> dict[str, float]:
-        """When the load of each thread group starts that JMeter has begun, as far as that is known.
-
-        Over slaves the first group starts with the first sample, as their logs come at the end.
-        """
-        first_s = self.counts.first_start_s
-        if self._log.arrivals is not None:
-            return self._log.starts
-        groups = [load for load in self._record.loads if not (load.is_aside or load.is_timer)]
-        if self._log.starts or first_s is None:
-            # Of groups with the same name, the log has the first.
-            delays = {load.name: load.delay_s for load in reversed(groups)}
-            return {name: at_s + delays.get(name, 0.0) for name, at_s in self._log.starts.items()}
-        if len(groups) == 1:
-            return {groups[0].name: first_s}
-        known = {load.name: load.start_s for load in groups if load.start_s is not None}
-        return {name: first_s + start_s - min(known.values()) for name, start_s in known.items()}
+        return self._outlook.starts(self._log, self.counts.first_start_s)
 
     @property
     def _load_began_s(self) -> float | None:
