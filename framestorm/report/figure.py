@@ -289,6 +289,13 @@ def escaped(value: Any) -> Any:
     return [escaped(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def each_width(width_s: float) -> str:
+    """Return the width of a chart's intervals, as it follows "each"."""
+    if width_s == 1:
+        return "second"
+    return f"{width_s:g} s" if width_s < 120 else f"{width_s / 60:g} min"
+
+
 def axis_title(text: str) -> Json:
     return {"title": {"text": text}}
 

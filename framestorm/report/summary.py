@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from framestorm.model.criteria import ALL, EACH, OVERLOAD, USER, parse
 from framestorm.model.function_summary import FunctionSummary
 from framestorm.model.judgement import Group, Judgement, for_each, judge
 from framestorm.model.run import Record
-from framestorm.model.sample import SampleKind, noun
+from framestorm.model.sample import noun
 from framestorm.model.scraped import divided
-from framestorm.model.series import Curves, InFlight, Mark, SampleSeries, Series
+from framestorm.model.series import Curves, InFlight, Mark, Series
 from framestorm.model.units import plural
 from framestorm.report import series, trust
 from framestorm.report.asked import read_users
+from framestorm.report.labels import summarise_labels
 from framestorm.report.load import measure_load
 from framestorm.report.queue import accepted_by_label
 from framestorm.report.reached import read_reached
@@ -31,11 +32,8 @@ from framestorm.results.calibration import read_calibration
 from framestorm.results.goodput import read_goodput
 from framestorm.results.scrapes import read_scrapes
 from framestorm.results.self_check import read_self_check
-from framestorm.results.table import causes, height, of_label, of_labels, sample_group, serving_ms, span_ms, user_group
-from framestorm.results.traces import read_traces
+from framestorm.results.table import height, sample_group, span_ms
 from framestorm.results.unreplaced import read_unreplaced
-from framestorm.stats.percentiles import Sample
-from framestorm.stats.shares import wilson
 
 FILES = {
     "baseline/index.html": "the comparison with the baseline",
@@ -60,9 +58,6 @@ FILES = {
     "target.log": "the function's log",
 }
 MARKED_STALLS = 5
-MAX_LABELS = 200  # with a row of their own
-MAX_CHARTED = 20  # with charts of their own
-OTHERS: dict[SampleKind, str] = {"sampler": "label", "transaction": "transaction", "sub-result": "sub-result"}
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 NOT_STEADY = "--steady: the run has no steady part, or is too short to tell"
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
@@ -98,7 +93,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     defaults = [f"{name} success < 100 %" for name in ([USER] if judged_part.users.height else []) + [EACH]]
     parsed = [parse(text, label) for text in of_samples or (() if texts else defaults)]
     named = {criterion.label for criterion in parsed if criterion.metric != OVERLOAD}
-    labels, groups, charted = _labels(judged_part, named, origin_ms)
+    labels, groups, charted = summarise_labels(judged_part, named, origin_ms)
     wholes = {ALL, USER} if users.height else {ALL}
     samplers = [name for name, of in labels.items() if of.kind == "sampler" and name not in wholes]
     goodput = read_goodput(judged_part.samples, record.properties, at_rate=judged_part.is_at_rate)
@@ -265,111 +260,6 @@ def _verdict(
     else:
         word, text = "fail" if failed or unjudged else "pass", f"{outcome}, on {what}"
     return model.Verdict(word, EXIT_STATUS[word], text, failed, unjudged)
-
-
-def _labels(
-    results: reading.RunResults, named: Collection[str], origin_ms: float
-) -> tuple[dict[str, model.LabelSummary], dict[str, Group], dict[str, SampleSeries]]:
-    """Return users, the main samples, and each further label: its figures, what criteria are judged by, and chart data.
-
-    Of more labels than can be shown, those with the most samples have a row, and those named in a criterion. `all` has
-    none where the main samples are of one label.
-    """
-    labels, groups, at_rate = {}, {}, results.is_at_rate
-
-    def add(group: Group, table: pl.LazyFrame, kind: SampleKind = "sampler", of_labels: int = 1) -> None:
-        groups[group.label] = group
-        summary = _label_summary(group, table, kind, of_labels, at_rate=at_rate)
-        if summary.failed and results.record.is_open_model and kind == "sampler" and group.label != USER:
-            summary = replace(summary, errors_in_bursts=stalls.errors_in_bursts(table))
-        labels[group.label] = summary
-
-    if results.users.height:
-        add(user_group(results.users), results.users.lazy())
-    add(sample_group(results.samples, results.label, at_rate=at_rate), results.samples)
-    often = sorted(results.labels, key=lambda name: -results.labels[name].n)
-    shown = {*often[:MAX_LABELS], *(results.labels.keys() & set(named))}
-    further = [name for name in often if name != results.label][:MAX_CHARTED]
-    charted: dict[str, SampleSeries] = {}
-    for name, table in results.by_label(name for name in results.labels if name in shown and name != results.label):
-        add(sample_group(table, name, at_rate=at_rate), table, results.labels[name].kind)
-        if name in further:
-            charted[name] = series.sample_series(table, origin_ms, series.COARSE)
-    for of_kind, what in OTHERS.items():
-        left = [name for name, label in results.labels.items() if label.kind == of_kind and name not in shown]
-        left = [name for name in left if name != results.label]
-        if left:
-            table = of_labels(results.every, left, of_kind)
-            name = plural(len(left), f"other {what}")
-            add(sample_group(table, name, at_rate=at_rate), table, of_kind, len(left))
-    if ALL in named and ALL not in groups:
-        groups[ALL] = sample_group(of_label(results.every, ALL), ALL, at_rate=at_rate)
-    return labels, groups, charted
-
-
-def _label_summary(
-    group: Group, table: pl.LazyFrame, kind: SampleKind, of_labels: int, *, at_rate: bool
-) -> model.LabelSummary:
-    """Summarise one label; `table` has its samples. All of its rates are over the same time."""
-    low, high = wilson(group.ok, group.n) or (None, None)
-    by_cause, further_causes = causes(table)
-    # A table of users has neither times of samples nor bytes.
-    columns = table.collect_schema().names()
-    span = serving_ms(table, at_rate=at_rate) if "rtt_ms" in columns else None
-    length_s = (span[1] - span[0]) / 1000 if span and span[1] > span[0] else None
-
-    def per_s(total: float | None) -> float | None:
-        return total / length_s if length_s and total is not None else None
-
-    def total(name: str) -> int | None:
-        if name not in columns:
-            return None
-        n, total = table.select(pl.col(name).count(), pl.col(name).sum().alias("total")).collect().row(0)
-        return total if n else None
-
-    series = {
-        name: _times(sample)
-        for name, sample in group.samples.items()
-        # Where none was cold, the warm ones are all.
-        if isinstance(sample, Sample) and (name != "warm" or "cold" in group.samples)
-    }
-    return model.LabelSummary(
-        label=group.label,
-        kind=kind,
-        of_labels=of_labels,
-        completed_per_s=per_s(group.n),
-        received_bytes_per_s=per_s(total("received_bytes")),
-        sent_bytes_per_s=per_s(total("sent_bytes")),
-        further_causes=further_causes,
-        n=group.n,
-        ok=group.ok,
-        failed=group.n - group.ok,
-        timed_out=height(table.filter("timed_out" if "timed_out" in columns else "censored")),
-        causes=by_cause,
-        success=group.ok / group.n if group.n else None,
-        success_low=low,
-        success_high=high,
-        rate_per_s=group.rate_per_s,
-        rate_low_per_s=group.rate_ends[0],
-        rate_high_per_s=group.rate_ends[1],
-        traces=read_traces(table),
-        times={name: times for name, times in series.items() if group.unit(name) == "ms"},
-        figures={name: times for name, times in series.items() if group.unit(name) != "ms"},
-    )
-
-
-def _times(sample: Sample) -> model.Times:
-    return model.Times(
-        n=sample.n,
-        censored=sample.censored,
-        mean=sample.mean(),
-        min=sample.extreme(largest=False),
-        p50=sample.percentile("50"),
-        p90=sample.percentile("90"),
-        p95=sample.percentile("95"),
-        p99=sample.percentile("99"),
-        max=sample.extreme(largest=True),
-    )
 
 
 def _by_name(requests: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
