@@ -182,12 +182,14 @@ def stalls(summary: Summary) -> list[str]:
     gc_ms = sum(stall.gc_ms for stall in stalls)
     by_memory = f" Java's garbage collection took {duration(gc_ms)} in all." if gc_ms else ""
     were = "was" if during == 1 else "were"
+    # Pauses are those of the whole run: the samples that --steady leaves out count too.
+    share = percent(during / (summary.main.n + summary.facts.left_out))
     n = summary.main.errors_in_bursts
     errors = f" Requests that it sent late, and then together, may have caused {plural(n, 'error')}." if n else ""
     return [
         f"JMeter paused during {_seconds_of_load(summary)}, for {duration(longest_ms)} at most ({of_all}"
         f"{listed([*dict.fromkeys(places)])} after the start of the load).{by_memory} {plural(during, summary.unit)} "
-        f"({percent(during / summary.main.n)}) {were} in progress then: their times may include the pause.{errors} "
+        f"({share}) {were} in progress then: their times may include the pause.{errors} "
         "Give JMeter free cores, or use more slaves."
     ]
 

@@ -108,6 +108,20 @@ def test_without_a_steady_part_nothing_is_judged(tmp_path: Path) -> None:
     assert f"--steady: the run has no steady part: {N:,} of its requests are left out." in words(summary)
 
 
+@pytest.mark.parametrize("length", [is_warm, drifts])
+def test_pauses_are_shares_of_the_whole_run(length: Length, tmp_path: Path) -> None:
+    """Also where the steady part is without samples, or has fewer than were in progress during pauses."""
+    folder = write_run(tmp_path, length)
+    with (folder / "jmeter.log").open("a") as log:
+        log.write('INFO f.Stalls: {"type":"stalls","noticed_from_ms":10}\n')
+        for second in range(LENGTH_S):
+            begin = f'"type":"stall","start_ms":{START_MS + 1000 * second}'
+            log.write(f'INFO f.Stalls: {{{begin},"longest_ms":40,"gc_ms":0,"compiler_ms":5}}\n')
+    summary = report(folder, judges_steady=True)
+    assert summary.facts.left_out > 0
+    assert f"{summary.facts.during_stalls:,} requests (100 %) were in progress then" in words(summary)
+
+
 def test_a_label_of_the_warm_up_alone_is_not_judged(tmp_path: Path) -> None:
     folder = write_run(tmp_path, is_warm)
     with (folder / "samples.jtl").open("a") as file:
