@@ -180,3 +180,18 @@ def test_what_an_answer_meets(of_classes: OfClasses) -> None:
     of_page = ["//b[.='2']", "xpath:count(//b) = 1", "//c", "xpath:count(//b) = 2", "$.a"]
     for answer in ("<a><b>2</b></a>", "\ufeff<?xml version='1.0'?><a><b>2</b></a>"):
         assert of_classes([{"conditions": of_page, "answer": answer}])[0]["met"] == of_page[:2]
+
+
+def test_a_prefix_of_an_xpath_is_that_of_the_answer(of_classes: OfClasses) -> None:
+    met = [
+        "//soap:Fault", "/soap:Envelope/soap:Body/Added", "//soap:*/soap:Fault[@xlink:href='a:b']", "//@xlink:href",
+        "xpath:count(//soap:Fault) = 1", "//child::soap:Body[2 > 1]", "//x:y[. = 'soap:Fault']", "//Added",
+        "//*[local-name() = 'Fault']", "xpath:not(//S:Fault)",
+    ]  # fmt: skip
+    not_met = ["//S:Fault", "//Fault", "//xlink:*", "//soap:Added", "//@xlink:none", "xpath:count(//soap:*) = 1"]
+    answer = (
+        '<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"><soap:Body><Added xmlns="urn:cart"/>'
+        '<soap:Fault xmlns:xlink="http://www.w3.org/1999/xlink" xlink:href="a:b"/><x:y>soap:Fault</x:y>'
+        "</soap:Body></soap:Envelope>"
+    )
+    assert of_classes([{"conditions": [*met, *not_met], "answer": answer}])[0]["met"] == met
