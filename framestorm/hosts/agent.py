@@ -106,7 +106,7 @@ class Agent:
             jmeter=probe.jmeter_version(Path(self.host.jmeter or "/nowhere")),
             kit=probe.digest(Path(self.host.folder or "/nowhere"), order.kit_files),
             additions=probe.additions(Path(self.host.jmeter or "/nowhere")),
-            unit=probe.show(self.host.unit, "LoadState"),
+            unit=probe.show(self.host.unit, "LoadState") if self.host.unit else "",  # an image may have no systemctl
             cores=os.cpu_count(),
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             free_bytes=shutil.disk_usage(Path(self.host.runs).parent).free,

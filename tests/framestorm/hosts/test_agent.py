@@ -445,6 +445,18 @@ def test_facts_are_those_of_this_machine(
     assert facts.free_bytes > 0 and facts.limits.ports > 0
 
 
+def test_a_slave_in_a_container_needs_no_program_of_systemd(
+    on_host: Agent, answers: list[messages.Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base of the published image has none."""
+    monkeypatch.setattr(agent, "DESCRIPTION", tmp_path / "host.json")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    agent.DESCRIPTION.write_text(json.dumps(asdict(replace(on_host.host, server={"STATE": str(tmp_path)}))))
+    on_host.tell_facts(messages.TellFacts([]))
+    (facts,) = answers
+    assert isinstance(facts, messages.HostFacts) and facts.unit == ""
+
+
 def test_a_beat_tells_what_was_used_since_the_last(
     on_host: Agent, answers: list[messages.Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
