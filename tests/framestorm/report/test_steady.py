@@ -10,6 +10,7 @@ import pytest
 
 from framestorm.model.files import read
 from framestorm.model.summary import Summary
+from framestorm.points.run_figures import figures_of_run
 from framestorm.report import build
 from framestorm.results.samples import read_samples
 from tests.framestorm.results.conftest import START_MS, write_jtl
@@ -98,6 +99,7 @@ def test_steady_judges_the_steady_part_and_says_what_it_leaves_out(tmp_path: Pat
     assert summary.hosts[0].shown == N, "what was sent and what arrived is still all of it"
     samples = read_samples(folder)
     assert (samples.sent, samples.rejected_warm_up) == (N, left_out), "a comparison takes the same part"
+    assert figures_of_run(folder, 0, "any").metrics["n"] == N - left_out, "and so does a study"
 
 
 def test_without_a_steady_part_nothing_is_judged(tmp_path: Path) -> None:
