@@ -18,6 +18,8 @@ STEP = 2
 HARDLY, FALLS = 1.1, 0.9
 NEAR = 0.95  # of the highest rate: those loads have the capacity
 AROUND = (1.0, 0.7, 1.4)
+# A load so close to one that was tried would tell nothing new; each probe moves the knee that they are around.
+CLOSE = 1.1
 METHOD = "Student's t of the logarithms over the loads that have it, or the interval within them if that is wider"
 
 
@@ -68,7 +70,10 @@ class Ladder:
             return self.over.low
         knee = self._knee()
         around = (max(self.over.low, self._rounded(knee * times)) for times in AROUND)
-        return next((load for load in around if load not in self._rungs and load <= max(self._rungs)), None)
+        return next((load for load in around if load <= max(self._rungs) and not self._is_tried(load)), None)
+
+    def _is_tried(self, load: float) -> bool:
+        return any(load / CLOSE < each < load * CLOSE for each in self._rungs)
 
     def _is_flat(self) -> bool:
         """Whether the last two steps added hardly any answers, beside what is tried around the knee."""

@@ -75,6 +75,15 @@ def test_a_rate_that_falls_again_is_said() -> None:
     assert answer.falls_to and answer.falls_to < 0.9 * 320
 
 
+def test_hundreds_of_users_take_hardly_more_probes_than_doublings() -> None:
+    """Each probe around the knee moves it, so that none of the loads around it is ever tried to the user."""
+    for seed in range(50):
+        probes, answer = searched(servers(300, 0.1), LoadRange("users", 1, 4000, is_whole=True), noise=0.03, seed=seed)
+        assert answer.word == "found"
+        assert answer.highest == pytest.approx(300, rel=0.2)
+        assert len(probes) <= 18
+
+
 def test_a_function_that_one_user_uses_up() -> None:
     probes, answer = searched(servers(1, 0.05))
     assert (answer.word, answer.highest, len(probes)) == ("found", 1, 4)
