@@ -27,6 +27,7 @@ KIND = OPENFAAS_BIN / "kind"
 FUNCTIONS_AND_TOOLS = openfaas.programs(*openfaas.GO_FUNCTIONS, "faas-cli", "stack-check")
 PIECES = (*parts.CLUSTER_PIECES, *FUNCTIONS_AND_TOOLS, node.ROOT_PIECE, manifests.PIECE)
 PUBLISHED = HOME / "published"  # that cluster was asked for
+UNFINISHED = HOME / "unfinished"  # this one is being made, or was when that was killed
 # A minute or two on an idle machine of two cores.
 READY_WITHIN_S = 600.0
 POLL_S = 1.0
@@ -48,7 +49,8 @@ def up(nodes: int = 1) -> Cluster:
 
     Raises:
         UsageError: it is there with another number of nodes.
-        FramestormError: it cannot be made, and nothing is left; or a part did not get ready, and it can be looked at.
+        FramestormError: it cannot be made, and nothing is left; or it is there, and does not answer, or a part of it
+            did not get ready: it can be looked at.
     """
     paths.check_plain("the cluster")
     packages.install(engine.PACKAGES)
@@ -56,11 +58,13 @@ def up(nodes: int = 1) -> Cluster:
         golang.remove_caches()
     with _locked():
         cluster = Cluster(CONTEXT, KUBECONFIG)
-        if not is_up():
+        if not is_there():
             _end()
             try:
+                UNFINISHED.touch()
                 _make(nodes)
                 _install(cluster)
+                UNFINISHED.unlink()
             except BaseException:
                 _end()
                 raise
@@ -103,14 +107,10 @@ def _script(name: str) -> None:
         raise FramestormError(f"function/kind/{name}.sh failed with {done.returncode}")
 
 
-def is_up() -> bool:
-    """Return whether the cluster of this checkout answers."""
-    if not KUBECONFIG.exists() or not engine.is_running():
-        return False
-    try:
-        return bool(Cluster(CONTEXT, KUBECONFIG).version())
-    except ClusterError:
-        return False
+def is_there() -> bool:
+    """Return whether this checkout has a whole cluster that runs; while it is busy, it may not answer."""
+    is_whole = KUBECONFIG.exists() and not UNFINISHED.exists()
+    return is_whole and engine.is_running() and CONTROL_PLANE in _nodes()
 
 
 def load(images: Mapping[str, str], save: Callable[[Path], None]) -> None:
@@ -210,7 +210,13 @@ def _has_services(cluster: Cluster) -> bool:
 
 def _wait(cluster: Cluster) -> None:
     """Wait until every part that a platform needs is ready: first all Deployments, which one cheap call reads."""
-    _wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))))
+    try:
+        _wait_until(lambda: all(map(needs.is_available, cluster.every("deployments"))))
+    except ClusterError as error:
+        raise FramestormError(
+            f"the cluster is there, and has not answered for {READY_WITHIN_S:.0f} s: {error}; try again when the "
+            "machine is less busy, or end it by: ./run.sh target down"
+        ) from None
     for platform in needs.NEEDS:
         _wait_for(cluster, platform)
 
@@ -252,6 +258,7 @@ def _end() -> None:
     store.stop()
     engine.stop()
     KUBECONFIG.unlink(missing_ok=True)
+    UNFINISHED.unlink(missing_ok=True)
 
 
 def _delete() -> None:

@@ -32,7 +32,7 @@ def deploy(stack_file: Path, pattern: str | None, words: Sequence[str]) -> None:
         UsageError: the stack file is wrong; nothing was deployed.
         FramestormError: there is no cluster, it refused a function, or one does not become ready.
     """
-    if not kind.is_up():
+    if not kind.is_there():
         raise FramestormError("the cluster was not made; make it by: ./run.sh target kind --from-source")
     gateway.check(stack_file)
     images = _images(stack_file, pattern)
