@@ -254,9 +254,7 @@ def open_gui(what: What) -> None:
     clients = _Clients(name, run_dir) if name else nullcontext()
     with prepared.platform.serving(run_dir), clients, options_for_jmeter(what) as words:
         tell(f"opening JMeter's window; runs in it write their files to {paths.shown(run_dir)}")
-        command = jmeter.gui_command(
-            what.plan, {**prepared.settings.values, **prepared.settings.of_jmeter}, run_dir, words
-        )
+        command = jmeter.gui_command(what.plan, prepared.settings.of_window(prepared.plan), run_dir, words)
         process = subprocess.run(command, env=jmeter.environment(), capture_output=True, text=True, check=False)
     if process.returncode != 0:
         output = process.stderr.strip() or process.stdout.strip()

@@ -53,6 +53,11 @@ class Settings:
         """All of them, as JMeter has them during the run."""
         return {**self.of_files, **self.of_jmeter, **self.values, **self.extra}
 
+    def of_window(self, plan: Plan) -> dict[str, str]:
+        """Return those that JMeter's GUI gets: a default of the plan is not among them, as it may be changed there."""
+        defaults = {name: trim(value) for name, value in plan.defaults.items() if name not in self.given}
+        return {**{name: value for name, value in self.values.items() if value != defaults.get(name)}, **self.of_jmeter}
+
 
 def read_settings(plan: Plan, what: What) -> Settings:
     """Read what the command line and its files set for a plan.
@@ -70,7 +75,10 @@ def read_settings(plan: Plan, what: What) -> Settings:
         empty = [name for name in empty if of_files.get(name) != ""]
     for name in empty:
         note(f"-J{name} without a value: the plan's default counts, as in JMeter")
-    set_by_user = {**of_files, **what.given, **what.extra}
+    asked = dict(what.given)
+    if plan.is_for_kit:  # whose defaults JMeter gets by -J: they would count before those of -p
+        asked = {name: of_files[name] for name in plan.settable if of_files.get(name)} | asked
+    set_by_user = {**of_files, **asked, **what.extra}
     own_functions = set_by_user.get(_WHERE_FUNCTIONS_ARE)
     if own_functions is not None and own_functions not in _START:
         raise UsageError(
@@ -82,7 +90,7 @@ def read_settings(plan: Plan, what: What) -> Settings:
     given = {
         # JMeter's functions leave out the blanks around a property; a script of somebody else's plan sees them.
         name: trim(value) if plan.is_for_kit and name in plan.settable else value
-        for name, value in what.given.items()
+        for name, value in asked.items()
         if name not in {*empty, *overruled}
     }
     of_jmeter = _of_jmeter(plan, given, of_files)

@@ -16,6 +16,9 @@ from framestorm.run.options import RunOptions
 from framestorm.verbs import VERBS
 from framestorm.verbs.judgement import EXIT_STATUS, add_judgement, check_judgement, report
 
+# What JMeter's own jmeter.properties has as remote_hosts.
+JMETER_HOST = "127.0.0.1"
+
 
 def main(words: Sequence[str]) -> int:
     """Run what the words say, and report on it; returns the exit status of run.sh."""
@@ -144,12 +147,20 @@ def _add_slaves(parser: Parser) -> None:
 
 
 def _run_options(options: argparse.Namespace, words: Sequence[str]) -> RunOptions:
+    if options.slaves == "-r":
+        options.slaves = _remote_hosts(options)
     plan_options.complete(options)
     # JMeter takes a word without a value as the name of a file.
     extra = [word if "=" in word else Path(word) for word in options.extra]
-    if options.slaves == "-r":
-        options.slaves = options.given.get("remote_hosts") or "slaves"
     options.scrape = tuple(options.scrape)
     options.stop_if, options.stop_when = tuple(options.stop_if), tuple(options.stop_when)
     options.extra = properties.assigned(extra, "-G")
     return RunOptions.of(**vars(options), command=("./run.sh", *words))
+
+
+def _remote_hosts(options: argparse.Namespace) -> str:
+    """Return the slaves of JMeter's property remote_hosts; all, where a file only has JMeter's default of it."""
+    words = [*(Path(word[2:]) for word in options.jmeter_options if word.startswith("-p")), *options.given]
+    hosts = properties.assigned(words).get("remote_hosts", "")
+    is_default = hosts == JMETER_HOST and f"remote_hosts={hosts}" not in options.given
+    return "slaves" if not hosts or is_default else hosts

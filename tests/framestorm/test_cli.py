@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import paths
+from framestorm import conductor, paths
 from framestorm.cli import main
 from framestorm.errors import FramestormError
 from framestorm.run import load
+from framestorm.run.options import RunOptions
 from framestorm.run.plan_options import LEVELS, PROXY_PASSWORD
 from framestorm.setup import packages, pieces
 from framestorm.verbs import VERBS
@@ -273,3 +274,29 @@ def test_what_judges_one_run_is_refused_of_several(
     assert main(["report", str(tmp_path), "--steady", "--summary", str(summary)]) == 2
     assert "--steady and --summary are for a run; give the folder of one of the" in capsys.readouterr().err
     assert not summary.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "slaves"),
+    [
+        ([], "slaves"),
+        (["-q", "own.properties"], "slaves"),
+        (["-p", "own.properties"], "slaves"),
+        (["-p", "own.properties", "-q", "two.properties"], "slave1,slave2"),
+        (["-p", "two.properties"], "slave1,slave2"),
+        (["-p", "two.properties", "-Jremote_hosts=slave3"], "slave3"),
+        (["-p", "own.properties", "-Jremote_hosts=127.0.0.1"], "127.0.0.1"),
+        (["-Jremote_hosts="], "slaves"),
+    ],
+)
+def test_jmeters_default_of_remote_hosts_names_no_slave(
+    words: list[str], slaves: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.properties").write_text((paths.JMETER_HOME / "bin" / "jmeter.properties").read_text())
+    (tmp_path / "two.properties").write_text("remote_hosts=slave1,slave2\n")
+    runs: list[RunOptions] = []
+    monkeypatch.setattr(pieces, "ensure", lambda _: None)
+    monkeypatch.setattr(conductor, "check", lambda run: runs.append(run) or [])
+    monkeypatch.chdir(tmp_path)
+    assert main(["-t", "jmx/requests.jmx", "-r", "--check", *words]) == 0
+    assert [run.where.slaves for run in runs] == [slaves]

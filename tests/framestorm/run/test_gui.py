@@ -10,6 +10,7 @@ import pytest
 
 from framestorm import paths
 from framestorm.run import load
+from framestorm.run.options import What
 
 
 @pytest.mark.parametrize(
@@ -26,11 +27,28 @@ def test_a_window_in_which_nothing_ran_leaves_no_folder(
         return SimpleNamespace(returncode=0)
 
     platform = SimpleNamespace(serving=lambda _: nullcontext())
-    settings = SimpleNamespace(values={}, of_jmeter={})
-    prepared = SimpleNamespace(settings=settings, platform=platform, write_load=lambda: None)
+    settings = SimpleNamespace(values={}, of_window=lambda _: {})
+    prepared = SimpleNamespace(plan=None, settings=settings, platform=platform, write_load=lambda: None)
     monkeypatch.setattr(paths, "new_dashboard", lambda _: folder)
     monkeypatch.setattr(load, "prepare", lambda *_: prepared)
     monkeypatch.setattr(load, "options_for_jmeter", lambda _: nullcontext([]))
     monkeypatch.setattr(subprocess, "run", window)
     load.open_gui(SimpleNamespace(plan=Path("shop.jmx")))
     assert folder.exists() == is_left
+
+
+def test_a_default_that_is_changed_in_the_window_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def window(command: list[str], **_: Any) -> SimpleNamespace:
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(paths, "new_dashboard", lambda _: tmp_path / "requests-gui")
+    monkeypatch.setattr(subprocess, "run", window)
+    given = {"url": "http://127.0.0.1:1/f", "timeout_s": "25"}  # the second is the plan's default, too
+    load.open_gui(What(plan=paths.JMX / "requests.jmx", given=given, is_for_gui=True))
+    (command,) = commands
+    assert {"-Jurl=http://127.0.0.1:1/f", "-Jtimeout_s=25"} <= {*command}
+    assert not [word for word in command if word.startswith(("-Jusers=", "-Jhold_s=", "-Jexpect_status="))]
+    assert any(word.startswith("-Jtree=") for word in command)

@@ -257,6 +257,17 @@ def test_what_files_of_properties_set_counts_as_in_jmeter(tmp_path: Path, capsys
     assert "-Jbase" not in capsys.readouterr().err
 
 
+def test_a_property_of_a_kit_plan_counts_in_jmeters_own_file(tmp_path: Path) -> None:
+    file = tmp_path / "jmeter.properties"
+    file.write_text("users=9\nhold_s=7\nramp_s=\n")
+    asked = replace(what("requests", url="http://h/f", hold_s="5"), jmeter_options=(f"-p{file}",))
+    values = prepare(asked, tmp_path / "run").settings.values
+    assert [values[name] for name in ("users", "hold_s", "ramp_s")] == ["9", "5", "2"]
+    file.write_text("users=none\n")
+    with pytest.raises(UsageError, match="users must be a whole number"):
+        prepare(asked, tmp_path / "run")
+
+
 @pytest.mark.parametrize("where", ["given", "extra", "of a file"])
 def test_functions_are_not_looked_for_where_the_kit_s_is_not(where: str, tmp_path: Path) -> None:
     path = foreign.write_plan(tmp_path / "their.jmx", foreign.REQUEST.format(url="http://h/"))
