@@ -122,8 +122,8 @@ def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "Liv
         began_s = time.monotonic()
         begun = replace(begun, started_ms=now_ms(), hosts=load.hosts(), rmi=load.rmi(), jmeter=process)
         if options.where.whole_plan:
-            slaves = sum(host.role == "slave" for host in begun.hosts)
-            begun = replace(begun, loads=tuple(each.on_each_of(max(1, slaves)) for each in begun.loads))
+            slaves = max(1, len(begun.slaves))
+            begun = replace(begun, loads=tuple(each.on_each_of(slaves) for each in begun.loads))
         files.write(run_dir / RECORD, begun, indent=2)
         stack.enter_context(scraping(run_dir, options.output.scrape, options.output.criteria))
         name = options.output.name or run_dir.name

@@ -201,6 +201,11 @@ class Record:
         """Whether rows labelled user may be processes; without a plan that is not known."""
         return self.has_users or (self.plan is None and self.source is None)
 
+    @property
+    def slaves(self) -> tuple[Host, ...]:
+        """The hosts that make load for a JMeter elsewhere."""
+        return tuple(host for host in self.hosts if host.role == "slave")
+
     def host(self, name: str) -> Host | None:
         """Return the host of that name."""
         return next((host for host in self.hosts if host.name == name), None)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from framestorm.model.load import Load
-from framestorm.model.run import Record
+from framestorm.model.run import Host, Record
 from framestorm.model.series import Curves
 from framestorm.report import series
 from framestorm.results.groups import is_of_groups
@@ -37,13 +37,13 @@ class Asked(NamedTuple):
     labels: tuple[str, ...] = ()
     name: str = ""
 
-    def of(self, samples: pl.LazyFrame, *, has_slaves: bool = False) -> pl.LazyFrame:
+    def of(self, samples: pl.LazyFrame, slaves: Iterable[Host] = ()) -> pl.LazyFrame:
         """Return the samples that are due by it, without transactions and sub-results."""
         is_due = IS_OWN
         if self.labels:
             is_due &= pl.col("label").cast(pl.String).is_in(self.labels)
         if self.groups:
-            is_due &= is_of_groups("user", self.groups, has_slaves=has_slaves)
+            is_due &= is_of_groups("user", self.groups, slaves)
         return samples.filter(is_due)
 
     def comparable(self, samples: pl.LazyFrame) -> "Asked":

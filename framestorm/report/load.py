@@ -46,10 +46,10 @@ def measure_load(
     origin_ms: float,
 ) -> MeasuredLoad:
     """Compare what was asked for with what was answered; `in_flight` is of the main samples, `span_ms` theirs."""
-    due, log, has_slaves = results.samples, results.log, _has_slaves(results)
+    due, log, slaves = results.samples, results.log, results.record.slaves
     asked = read_asked(results.record, (span_ms[0] - origin_ms) / 1000 if span_ms else 0.0)
     if asked is not None:
-        due = asked.of(results.every, has_slaves=has_slaves)
+        due = asked.of(results.every, slaves)
         asked = asked.comparable(due)
         if asked.groups or asked.labels or results.record.has_users:
             in_flight = series.in_flight(due, results.users.clear().lazy(), losses, origin_ms, noun(results.label), {})
@@ -85,7 +85,7 @@ def _of_separate(
     """Return those of a plan's schedules that were not answered: among others, one may be a small part."""
     judgements = []
     for load in read_separate(results.record):
-        due = alone(load, results.record).of(results.every, has_slaves=_has_slaves(results))
+        due = alone(load, results.record).of(results.every, results.record.slaves)
         first_ms = due.select(pl.col("start_ms").min()).collect().item()
         if first_ms is None:
             continue
@@ -97,7 +97,3 @@ def _of_separate(
         if judged is not None and judged.signs:
             judgements.append((replace(judged, name=load.name), asked))
     return judgements
-
-
-def _has_slaves(results: RunResults) -> bool:
-    return any(host.role == "slave" for host in results.record.hosts)

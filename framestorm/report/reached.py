@@ -26,19 +26,16 @@ def read_reached(
     cut_ms: when the run was stopped, if it was. dropped_of: arrivals without a free thread, by thread group.
     """
     loads = [load for load in record.loads if load.model == "arrivals" and not load.is_aside and load.points]
-    has_slaves = any(host.role == "slave" for host in record.hosts)
-    of_rows = [_of_load(load, record, every, cut_ms, has_slaves=has_slaves) for load in loads]
+    of_rows = [_of_load(load, record, every, cut_ms) for load in loads]
     of_one = dropped_of.get("", 0) if len(loads) == 1 else 0
     return [
         replace(reached, dropped=dropped_of.get(reached.name, of_one)) for reached in of_rows if reached is not None
     ]
 
 
-def _of_load(
-    load: Load, record: Record, every: pl.LazyFrame, cut_ms: float | None, *, has_slaves: bool
-) -> Reached | None:
+def _of_load(load: Load, record: Record, every: pl.LazyFrame, cut_ms: float | None) -> Reached | None:
     # The samples of processes do not name their thread: a plan with these has one group.
-    of_groups = every if record.has_users else every.filter(is_of_groups("user", load.groups, has_slaves=has_slaves))
+    of_groups = every if record.has_users else every.filter(is_of_groups("user", load.groups, record.slaves))
     is_ok = pl.col("ok").fill_null(value=False)
     first_ms, user_ms, failed, threads = (
         of_groups.select(

@@ -275,7 +275,7 @@ def _hosts(results: reading.RunResults, whole: Group, lost_at: Mapping[str, floa
     record, samples = results.record, results.samples
     reconciliation = reading.reconciliation(results)
     senders = {str(host) for host in samples.select("host").unique().collect()["host"]}
-    slaves = {host.name for host in record.hosts if host.role == "slave"}
+    slaves = {host.name for host in record.slaves}
     rows = []
     for name in sorted(senders | reconciliation.keys() | slaves):
         group = Group(whole.label)

@@ -60,7 +60,7 @@ class GrowingRun:
         self._oldest_s = (record.started_ms / 1000 if record.started_ms else time.time()) - SLACK_S
         self._now_s = 0.0
         self._run_dir, self._has_users, self._has_journal = run_dir, record.has_users, has_journal
-        self._slaves = {host.name: host for host in record.hosts if host.role == "slave"}
+        self._slaves = {host.name: host for host in record.slaves}
         self._files: dict[Path, _GrowingFile] = {}
         self._intervals: dict[tuple[int, str, str, str], Interval] = {}
 

@@ -1,13 +1,14 @@
 """JMeter's logs of a run: the messages of JMeter and of the kit's classes in it."""
 
 import json
-import math
 import mmap
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,6 +93,17 @@ class CountedByJmeter(NamedTuple):
     unknown: int
 
 
+class End(NamedTuple):
+    """When a JMeter told threads to end, in epoch ms: those of a thread group, by its name, or all of its threads.
+
+    slave: the one with this JMeter, as in the names of its files; empty for this machine.
+    """
+
+    at_ms: float
+    slave: str
+    group: str | None = None
+
+
 @dataclass(frozen=True)
 class JMeterLog:
     """What JMeter's logs say, those of all hosts together.
@@ -100,12 +112,11 @@ class JMeterLog:
     arrivals: how many were due by the schedule, None without one; dropped: how many of them found no free thread,
     dropped_of: by the name of the thread group, empty for those of a plan that has one.
     out_of_memory: what it says of memory or threads that it did not get.
-    stopped_by: which thread or element of the plan stopped the test, None if it ran to its end; stopped_ms: when it did
-    so at once, in epoch ms, which cuts off samples.
+    stopped_by: which thread or element of the plan stopped the test, None if it ran to its end.
+    ends: when that, or the schedule of a thread group, ended threads within their samples, which cuts these off.
     ended_threads: how many threads each error ended; the samples that they had begun have no row.
     ended_engine: the error that ended JMeter's engine, which starts the thread groups.
     element_errors: failures of elements that JMeter only logs.
-    group_ends: from when on, in epoch ms, the schedule of a thread group ended its threads, by the group's name.
     unreplaced: how many samples were sent with a text in place of a value, by label and text.
     requests: how many went to each address, by the name (host:port) that leads there, and the address.
     unstarted: each thread group that could not be started, with the reason.
@@ -122,11 +133,10 @@ class JMeterLog:
     dropped_of: Counter[str]
     out_of_memory: str | None
     stopped_by: str | None
-    stopped_ms: float | None
+    ends: list[End]
     ended_threads: Counter[str]
     ended_engine: str | None
     element_errors: list[ElementErrors]
-    group_ends: dict[str, float]
     unreplaced: Counter[tuple[str, str]]
     requests: Counter[tuple[str, str]]
     unstarted: list[tuple[str, str]]
@@ -136,21 +146,28 @@ class JMeterLog:
     late: int
     unwritten: Counter[str]
 
+    @property
+    def stopped_ms(self) -> float | None:
+        """When a part of the plan stopped the test at once, in epoch ms; None if none did."""
+        return min((end.at_ms for end in self.ends if end.group is None), default=None)
+
 
 def read_log(run_dir: Path) -> JMeterLog:
     """Read JMeter's logs in a run's folder; they may be larger than the memory."""
     with ExitStack() as stack:
-        logs = [stack.enter_context(_content(path)) for name in LOGS for path in run_dir.glob(name)]
-
-        def found(pattern: re.Pattern[bytes]) -> Iterator[list[str]]:
-            matches = (match for log in logs for match in pattern.finditer(log))
-            return ([(group or b"").decode(errors="replace") for group in match.groups()] for match in matches)
-
+        by_slave = {
+            path.stem.partition("jmeter-server-")[2]: stack.enter_context(_content(path))
+            for name in LOGS
+            for path in run_dir.glob(name)
+        }
+        logs = list(by_slave.values())
+        found = partial(_found, logs=logs)
         refusal, stopped = (next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN))
-        ends: dict[str, float] = {}
-        for at_ms, group in found(_GROUP_END):
-            name = str(json.loads(group))
-            ends[name] = min(float(at_ms), ends.get(name, math.inf))
+        ends: dict[tuple[str, str | None], End] = {}
+        for slave, log in by_slave.items():
+            for at_ms, *of_group in chain(_found(_STOPPED_NOW, [log]), _found(_GROUP_END, [log])):
+                end = End(float(at_ms), slave, str(json.loads(of_group[0])) if of_group else None)
+                ends[end[1:]] = min(end, ends.get(end[1:], end))
         arrivals = [(int(due), int(dropped), group) for due, dropped, group in found(_ARRIVALS)]
         dropped_of = Counter[str]()
         for _, dropped, group in arrivals:
@@ -162,11 +179,10 @@ def read_log(run_dir: Path) -> JMeterLog:
             dropped_of=dropped_of,
             out_of_memory=next((error for log in logs for error in _memory_errors(log)), None),
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
-            stopped_ms=min((float(at_ms) for (at_ms,) in found(_STOPPED_NOW)), default=None),
+            ends=list(ends.values()),
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
             ended_engine=next((error.strip() for (error,) in found(_ENDED_ENGINE)), None),
             element_errors=read_errors(logs),
-            group_ends=ends,
             unreplaced=_pairs(found(_UNREPLACED)),
             requests=_pairs(found(_REQUESTS)),
             unstarted=[(name, why.strip(" ,\r")) for name, why in found(_UNSTARTED)],
@@ -179,6 +195,12 @@ def read_log(run_dir: Path) -> JMeterLog:
             late=sum(1 for _ in found(_LATE)),
             unwritten=Counter(error.strip() for (error,) in found(_UNWRITTEN)),
         )
+
+
+def _found(pattern: re.Pattern[bytes], logs: Iterable[bytes | mmap.mmap]) -> Iterator[list[str]]:
+    """Yield the groups of each match in the logs."""
+    matches = (match for log in logs for match in pattern.finditer(log))
+    return ([(group or b"").decode(errors="replace") for group in match.groups()] for match in matches)
 
 
 def _pairs(lines: Iterator[list[str]]) -> Counter[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """The rows of samples.jtl as samples and users, each with the cause of its error."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -15,9 +15,12 @@ from framestorm.model.cause import (
     user_cause,
 )
 from framestorm.model.criteria import USER
+from framestorm.model.run import Host
 from framestorm.model.sample import COMMON, IMPLIED, ORIGIN, SUB_RESULT, is_length
 from framestorm.results.cells import inert
 from framestorm.results.groups import is_of_groups
+from framestorm.results.growing import shown
+from framestorm.results.jmeter_log import End
 from framestorm.results.jtl import FAILURE_KEY, JTL, Jtl, as_numbers
 
 # JMeter's own times within a response time, as figures of samples.
@@ -34,12 +37,13 @@ def write_samples(
     *,
     without: str | None = None,
     stopping_ms: float | None = None,
-    group_ends: Mapping[str, float] | None = None,
+    ends: Sequence[End] = (),
+    slaves: Sequence[Host] = (),
     http2_only: Sequence[str] = (),
 ) -> None:
     """Write the rows, except those with the label `without`, to the CSV file `table` in the form of samples.csv.
 
-    stopping_ms: when the run was told to stop, if it was; group_ends: when the threads of each group were.
+    stopping_ms: when the run was told to stop, if it was; ends: when some of its threads were told to.
     http2_only: servers to which requests failed because they speak HTTP/2 only, as OF_SERVER finds them.
     """
     assert jtl.rows is not None  # noqa: S101 - the caller has seen such rows
@@ -63,10 +67,14 @@ def write_samples(
         is_refused = (pl.col("cause") == "reset") & is_to_one.fill_null(value=False)
         rows = rows.with_columns(cause=pl.when(is_refused).then(pl.lit("http2-only")).otherwise("cause"))
     ended_ms = pl.lit(stopping_ms, pl.Float64)
-    for group, end_ms in (group_ends or {}).items():
-        is_of_group = is_of_groups("thread", [group], has_slaves=True)
-        ended_ms = pl.when(is_of_group).then(pl.min_horizontal(ended_ms, pl.lit(end_ms))).otherwise(ended_ms)
-    is_cut = stopping_ms is not None or group_ends
+    for end in ends:
+        # Those of its own slave: each has a clock of its own, and ends its groups and itself when it is ready.
+        of_slave = [slave.name for slave in slaves if shown(slave) == end.slave]
+        is_of_end = pl.col("host").is_in(of_slave) if end.slave else pl.lit(value=True)
+        if end.group is not None:
+            is_of_end &= is_of_groups("thread", [end.group], slaves)
+        ended_ms = pl.when(is_of_end).then(pl.min_horizontal(ended_ms, pl.lit(end.at_ms))).otherwise(ended_ms)
+    is_cut = stopping_ms is not None or ends
     samples = (_with_stopped(rows, ended_ms) if is_cut else rows).select(
         "label",
         pl.col("thread").alias("user"),

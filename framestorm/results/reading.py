@@ -133,14 +133,15 @@ def read_results(run_dir: Path) -> RunResults:
         if not clients.users and jtl.rows is not None:
             users = read_users(jtl) if has_users else users
             # Where something else ended the run, such as a target that died, errors are what they say.
-            stopping_ms = record.stopping_ms if record.state == "stopped" or record.decision else log.stopped_ms
+            stopping_ms = record.stopping_ms if record.state == "stopped" or record.decision else None
             without = USER if has_users else None
             write_samples(
                 jtl,
                 table,
                 without=without,
                 stopping_ms=stopping_ms,
-                group_ends=log.group_ends,
+                ends=log.ends,
+                slaves=record.slaves,
                 http2_only=record.http2_only,
             )
         elif not clients.users and path.exists():
@@ -149,7 +150,7 @@ def read_results(run_dir: Path) -> RunResults:
             table.hardlink_to(path)
         started = read_table(table)
     every, cut_off = started, 0
-    is_by_schedule = log.group_ends and record.stopping_ms is None and log.stopped_ms is None
+    is_by_schedule = log.ends and record.stopping_ms is None and log.stopped_ms is None
     if is_by_schedule or record.decision:
         # The plan's own schedule ended these, or a stop rule: they are neither successes nor failures.
         is_cut_off = pl.col("cause").eq_missing("stopped")

@@ -30,7 +30,7 @@ class PossibleTimes:
             # The end is the last thing that a run writes, and durations do not depend on how clocks were set.
             slack_ms = abs(record.clock_step_ms) + SLACK_MS
             longest_ms = record.ended_ms - record.started_ms + slack_ms
-            has_one_clock = bool(record.hosts) and not any(host.role == "slave" for host in record.hosts)
+            has_one_clock = bool(record.hosts) and not record.slaves
             far_ms = slack_ms if has_one_clock else FAR_MS
             last_ms = record.ended_ms + far_ms
             return cls(record.started_ms - far_ms, last_ms, last_ms, longest_ms)

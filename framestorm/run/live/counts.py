@@ -27,7 +27,7 @@ class Counts:
         self.whole = Tally()
         self.by_label: dict[str, Tally] = {}
         self.transactions: set[str] = set()
-        self.by_slave = {shown(host): Tally() for host in record.hosts if host.role == "slave"}
+        self.by_slave = {shown(host): Tally() for host in record.slaves}
         self.first_end_s: float | None = None
         self._files = GrowingRun(run_dir, record, has_journal=has_journal)
         self._is_judged = {criterion.label for criterion in criteria}

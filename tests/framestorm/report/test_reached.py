@@ -10,6 +10,7 @@ from framestorm.model.load import Load
 from framestorm.model.run import Host, Record
 from framestorm.model.summary import Summary
 from framestorm.report import build
+from framestorm.results.reading import read_results
 from framestorm.results.samples import read_samples
 
 START_MS = 1_700_000_000_000
@@ -18,6 +19,7 @@ OPEN = Load("g", "OpenModelThreadGroup", "arrivals", 100, {"x": [0, 10], "y": [1
 SHAPED = Load("tst", "VariableThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
 PACED = Load("pace", "ConstantThroughputTimer", "arrivals", None, {"x": [0], "y": [10]}, has_end=False, groups=("g",))
 PRECISE = Load("pace", "PreciseThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
+GROUP_END = '2023-11-14 22:13:20,000 INFO f.Schedules: {"type":"group_end","at_ms":%d,"group":"g"}\n'
 HEADER = "timeStamp,elapsed,label,responseCode,success,threadName,Hostname"
 
 
@@ -27,7 +29,7 @@ def at_rate(rate: float, length_s: float, delay_s: float = 0) -> list[float]:
 
 def summarised(
     folder: Path, loads: Sequence[Load], starts_s: Sequence[float], *, rtt_ms: int = 50, thread: str = "g 1-{}",
-    state: str = "complete", log: str = "", ok: str = "true",
+    state: str = "complete", log: str = "", ok: str = "true", address: str = "198.18.0.7",
 ) -> Summary:  # fmt: skip
     """The summary of a run with these loads and samples."""
     folder.mkdir(exist_ok=True)
@@ -36,7 +38,7 @@ def summarised(
     files.write(
         folder / "run.json",
         Record(state=state, started_ms=START_MS, ended_ms=end_ms, stopping_ms=stopping_ms, loads=tuple(loads),
-               hosts=(Host("here", "slave"),)),
+               hosts=(Host("here", "slave", address),)),
     )  # fmt: skip
     rows = [
         f"{START_MS + round(1000 * start_s)},{rtt_ms},call,200,{ok},{thread.format(n % 4 + 1)},here"
@@ -126,16 +128,41 @@ def test_a_group_that_sent_nothing_is_said_and_so_is_one_that_failed(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "thread", ["198.18.0.7-g 1-{}", "slave1:8001-g 1-{}", "g-ThreadStarter 1-{}", "198.18.0.7-g-ThreadStarter 1-{}"]
+    ("address", "thread"),
+    [
+        ("198.18.0.7", "198.18.0.7-g 1-{}"),
+        ("slave-1", "slave-1:8001-g 1-{}"),
+        ("slave-1", "g-ThreadStarter 1-{}"),
+        ("198.18.0.7", "198.18.0.7:8001-g-ThreadStarter 1-{}"),
+    ],
 )
-def test_samples_are_of_the_group_that_their_thread_is_named_after(thread: str, tmp_path: Path) -> None:
-    summary = summarised(tmp_path, (OPEN,), at_rate(10, 10), thread=thread)
+def test_samples_are_of_the_group_that_their_thread_is_named_after(address: str, thread: str, tmp_path: Path) -> None:
+    summary = summarised(tmp_path, (OPEN,), at_rate(10, 10), thread=thread, address=address)
     assert [reached.sent for reached in summary.reached] == [100]
 
 
+@pytest.mark.parametrize("thread", ["peak-g 1-{}", "198.18.0.7:8001-peak-g 1-{}"])
+def test_the_end_of_a_group_cuts_off_no_other_whose_name_ends_like_its_own(thread: str, tmp_path: Path) -> None:
+    log = GROUP_END % (START_MS + 252)
+    summary = summarised(tmp_path, (), [0.0, 0.1, 0.2], thread=thread, log=log, ok="false")
+    assert (summary.main.n, summary.main.failed, summary.facts.cut_off) == (3, 3, 0)
+
+
+@pytest.mark.parametrize(
+    "message", [GROUP_END, "INFO o.a.j.e.StandardJMeterEngine: Stop Test Now asked for at %d by thread: g 1-1\n"]
+)
+def test_an_end_on_one_slave_cuts_off_nothing_on_the_others(message: str, tmp_path: Path) -> None:
+    hosts = tuple(Host(f"vm-{n}", "slave", f"198.18.0.{n}", inventory_name=f"slave{n}") for n in (1, 2))
+    files.write(tmp_path / "run.json", Record(state="complete", started_ms=START_MS, hosts=hosts))
+    rows = [f"{START_MS},500,call,,false,198.18.0.{n}:8001-g 1-1,vm-{n}" for n in (1, 2)]
+    (tmp_path / "samples.jtl").write_text("\n".join([HEADER, *rows, ""]))
+    (tmp_path / "jmeter-server-slave2.log").write_text(message % (START_MS + 100))
+    samples = read_results(tmp_path).started.select("host", "cause").sort("host").collect()
+    assert samples.rows() == [("vm-1", "unknown"), ("vm-2", "stopped")]
+
+
 def test_samples_that_a_schedules_end_cut_off_are_no_failures(tmp_path: Path) -> None:
-    end = '2023-11-14 22:13:20,000 INFO f.Schedules: {"type":"group_end","at_ms":%d,"group":"g"}\n'
-    summary = summarised(tmp_path, (OPEN,), [0.0, 0.1, 0.2], log=end % (START_MS + 252), ok="false")
+    summary = summarised(tmp_path, (OPEN,), [0.0, 0.1, 0.2], log=GROUP_END % (START_MS + 252), ok="false")
     # The last ended after the group's threads were told to, by a clock that is 2 ms late.
     assert (summary.main.n, summary.main.causes, summary.facts.cut_off) == (2, {"unknown": 2}, 1)
     assert read_samples(tmp_path).sent == 2, "nor are they for a comparison"
