@@ -10,6 +10,8 @@ LOCK="${DPKG_ROOT:-}/run/framestorm-packages.lock"
 MARK='# framestorm: while packages are installed'
 # What apt and dpkg print when another process has a lock.
 LOCKED='Could not get lock|[Uu]nable to (lock|acquire)|lock was locked'
+NEW=()
+OWNS_POLICY=
 DEADLINE_S=$((SECONDS + ${APT_WAIT_S:-1800}))
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
@@ -55,7 +57,7 @@ forbid_services() {
     if [[ -e "$POLICY" ]] && ! grep -qsF "$MARK" "$POLICY"; then
         return
     fi
-    trap 'rm -f -- "$POLICY"' EXIT
+    OWNS_POLICY=yes
     # shellcheck disable=SC2016 # the policy expands it
     printf '#!/bin/sh\n%s\n[ -z "${FRAMESTORM_APT:-}" ] || exit 101\n' "$MARK" >"$POLICY"
     chmod 755 "$POLICY"
@@ -66,25 +68,34 @@ brought() {
     apt-get -q --simulate install --no-upgrade "$@" 2>/dev/null | sed -nE 's/^Inst ([^ ]+) \(.*/\1/p'
 }
 
-# Keeps the services of new packages from starting at the next boot: only their programs are wanted.
+# Keeps the services of new packages from starting at the next boot: only their programs are wanted. Some have no unit
+# but a script in /etc/init.d, which systemd starts as one. One by one: some systemd refuses all if one is masked.
 disable_services() {
+    local unit
     local -a units
     command -v systemctl >/dev/null || return 0
-    mapfile -t units < <(for package in "$@"; do
-        dpkg-query --listfiles "$package" | sed -nE 's,^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer))$,\2,p'
-    done | sort -u)
-    ((${#units[@]} == 0)) || systemctl disable --quiet "${units[@]}" || true
+    mapfile -t units < <(dpkg-query --listfiles "$@" 2>/dev/null | sed -nE \
+        -e 's,^(/usr)?/lib/systemd/system/([^/@]+\.(service|socket|timer|path))$,\2,p' \
+        -e 's,^/etc/init\.d/([^/]+)$,\1.service,p' | sort -u)
+    for unit in "${units[@]}"; do
+        systemctl disable --quiet "$unit" 2>&1 || true
+    done
+}
+
+# Also after an installation that failed or was interrupted: what it has brought by then is there to stay.
+finish() {
+    ((${#NEW[@]} == 0)) || disable_services "${NEW[@]}"
+    [[ -z "$OWNS_POLICY" ]] || rm -f -- "$POLICY"
 }
 
 main() {
-    local -a new
     lock
+    trap finish EXIT
     forbid_services
     # One archive out of reach does not matter if the packages come from another.
     apt update || say "apt-get update failed; trying with the package lists that are here"
-    mapfile -t new < <(brought "$@")
+    mapfile -t NEW < <(brought "$@")
     FRAMESTORM_APT=1 apt install --yes --no-upgrade "$@"
-    ((${#new[@]} == 0)) || disable_services "${new[@]}"
 }
 
 main "$@"

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -124,17 +125,30 @@ def test_what_somebody_else_installs_meanwhile_starts_its_services(system: Path,
     assert process.wait(timeout=120) == 0
 
 
-def test_only_services_of_new_packages_are_disabled(system: Path, start: Start) -> None:
-    simulated = "Inst new (1 test [all])\nInst old [1] (2 test [all])\nConf new (1 test [all])"
-    path = fake_apt(system, f"case $* in *--simulate*) printf '{simulated}\n' ;; esac")
+LISTED = ("/usr/lib/systemd/system/$1.service", "/lib/systemd/system/$1.path", "/etc/init.d/$1-script")
+
+
+@pytest.mark.parametrize(("installation", "status"), [("exit 0", 0), ("exit 7", 7), ("kill -INT $PPID $$", 130)])
+def test_only_services_of_new_packages_are_disabled(system: Path, start: Start, installation: str, status: int) -> None:
+    """Also where the installation fails or is interrupted after they have come, and one of them is masked."""
+    simulated = (
+        "Inst new (1 test [all])\nInst old [1] (2 test [all])\nConf new (1 test [all])\nInst late (1 test [all])"
+    )
+    path = fake_apt(
+        system, f"case $* in *--simulate*) printf '{simulated}\n' ;; *--no-upgrade*) {installation} ;; esac"
+    )
+    listed = "; ".join(f"echo {each}" for each in LISTED)
     for name, script in (
-        ("dpkg-query", "echo /usr/lib/systemd/system/$2.service"),
-        ("systemctl", f"echo $* >{system}/asked"),
+        ("dpkg-query", f"shift; while [ $# != 0 ]; do {listed}; shift; done"),
+        ("systemctl", f"echo $* >>{system}/asked; exit 1"),
     ):
         (system / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
         (system / "bin" / name).chmod(0o755)
-    assert start("new", "old", PATH=path).wait(timeout=120) == 0
-    assert (system / "asked").read_text() == "disable --quiet new.service\n"
+    process = start("new", "old", "late", PATH=path)
+    assert process.communicate(timeout=120)[1] == "" and process.returncode in (status, -signal.SIGINT)
+    units = [f"{name}{kind}" for name in ("late", "new") for kind in ("-script.service", ".path", ".service")]
+    assert (system / "asked").read_text().splitlines() == [f"disable --quiet {unit}" for unit in units]
+    assert not (system / "usr/sbin/policy-rc.d").exists()
 
 
 def test_what_a_kill_leaves_forbids_nothing_and_is_removed(system: Path, start: Start) -> None:
