@@ -1,6 +1,7 @@
 """Where everything of a checkout lies; the one place that knows."""
 
 import itertools
+import os
 import re
 import time
 from pathlib import Path
@@ -37,6 +38,16 @@ FRAME_CACHE = LOCAL / "frames"
 def shown(path: Path) -> str:
     """Return the path as a person in the checkout would type it."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a file exists; False also for an impossible path, as of a word that names several runs."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError of a name that is too long
+
+
+def exists(path: Path) -> bool:
+    """Return whether a path exists; False also for an impossible one."""
+    return os.path.exists(path)  # noqa: PTH110 - as in is_file
 
 
 def check_plain(part: str) -> None:

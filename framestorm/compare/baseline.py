@@ -51,7 +51,7 @@ def checked(baseline: str, thresholds: Sequence[str]) -> str:
     if baseline in CHOICES:
         return baseline
     folder = find_run(baseline)
-    if folder is None and Path(baseline).is_file():
+    if folder is None and paths.is_file(Path(baseline)):
         raise UsageError(
             f"--baseline {baseline} is a file: make it a run by ./run.sh report {baseline} -o DIR, and name DIR"
         )

@@ -230,14 +230,14 @@ def _places(word: str) -> list[Path]:
 def find_run(word: str) -> Path | None:
     """Return the folder of a run by its path or its name in dashboards/; None if there is none."""
     candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
-    return next((folder.resolve() for folder in candidates if (folder / RUN).is_file()), None)
+    return next((folder.resolve() for folder in candidates if paths.is_file(folder / RUN)), None)
 
 
 def _find(word: str) -> Path | None:
-    if word and (file := Path(word)).exists() and not file.is_dir():
+    if word and paths.exists(file := Path(word)) and not file.is_dir():
         return file.resolve() if file.is_file() else file  # a pipe, as of a shell's <(command), has no other name
     candidates = (Path(word), paths.DASHBOARDS / word) if word else ()
-    return next((f.resolve() for f in candidates if (f / RUN).is_file() or (f / STUDY).is_file()), None)
+    return next((f.resolve() for f in candidates if paths.is_file(f / RUN) or paths.is_file(f / STUDY)), None)
 
 
 def _read_run(place: Path) -> Run:

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import os
 import secrets
 import shutil
 from collections.abc import Sequence
@@ -165,14 +164,9 @@ def _find(name: str) -> Path:
         UsageError: there is no such study.
     """
     for candidate in (paths.STUDIES / name / DEFINITION, Path(name) / DEFINITION, Path(name)):
-        if _is_file(candidate):
+        if paths.is_file(candidate):
             return candidate.resolve()
     raise UsageError(f"studies/ has no study {name}{choices(name, _names())}; or give the path of a {DEFINITION}")
-
-
-def _is_file(path: Path) -> bool:
-    """Return whether a file exists; False also for an impossible path."""
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError of a name that is too long
 
 
 def _start(options: argparse.Namespace, words: Sequence[str], name: str) -> Ended:
@@ -241,7 +235,7 @@ def _folder_to_resume(options: argparse.Namespace) -> StudyFolder:
     name_or_path = Path(options.study)
     if options.folder is None:
         for each in (name_or_path, paths.DASHBOARDS / name_or_path):
-            if _is_file(each / folder.FILE):
+            if paths.is_file(each / folder.FILE):
                 return StudyFolder(each.resolve())
         return folder.newest_unfinished(_find(options.study), options.quick)
     where = StudyFolder(options.folder.absolute())

@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> int:
     options = parser.parse_args(list(words))
     recorded = check_judgement(options)
     for each in options.runs:
-        if not each.exists() and not (paths.DASHBOARDS / each).exists():
+        if not paths.exists(each) and not paths.exists(paths.DASHBOARDS / each):
             raise UsageError(
                 f"there is no file or folder {each}, nor a run of that name in {paths.shown(paths.DASHBOARDS)}/"
             )

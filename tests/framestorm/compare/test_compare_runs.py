@@ -68,6 +68,14 @@ def test_several_against_the_first(tmp_path: Path, make_run: Make) -> None:
     assert by_metric(made, 1)["median_ms"]["claim"] == "slower"
 
 
+def test_many_repetitions_by_their_names(tmp_path: Path, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Together, the names are longer than that of a file may be."""
+    monkeypatch.setattr(paths, "DASHBOARDS", tmp_path)
+    names = [make_run(f"face-blur-20261129T08{n:02}00Z", steady(60, n)).name for n in range(12)]
+    _, made = compare(tmp_path, ",".join(names[:11]), names[11])
+    assert by_metric(made)["mean_ms"]["baseline"]["repetitions"] == 11
+
+
 def test_a_figure_that_one_repetition_lacks_is_not_of_the_others(tmp_path: Path, make_run: Make) -> None:
     """A slow run of a closed loop has fewer samples, here too few for its p99: without it the side looks fast."""
     sides = [[make_run(f"{side}{n}", steady(60 if n == 0 else 200, n)) for n in range(3)] for side in "ab"]
@@ -191,6 +199,7 @@ def test_only_the_address_is_known(tmp_path: Path, make_run: Make) -> None:
     [
         (["{a}"], "is only one side: two are needed"),
         (["{a}", "nowhere"], "'nowhere' is neither a run nor a study"),
+        (["{a}", "x" * 300], "xxx' is neither a run nor a study"),
         (["{a}", "{study}"], "runs are compared with runs and studies with studies"),
         (["{a},{a}", "{a}"], "the same run twice"),
         (["{a},{study}", "{a}"], "is a study, which has its own repetitions"),
