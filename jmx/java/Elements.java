@@ -1,23 +1,16 @@
 package framestorm;
 
-import com.blazemeter.jmeter.controller.ParallelSampler;
-import com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup;
-import com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup;
-import com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup;
 import framestorm.plan.Call;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
-import kg.apc.jmeter.timers.VariableThroughputTimer;
-import org.apache.jmeter.modifiers.SampleTimeout;
 import org.apache.jmeter.testelement.TestElement;
 import org.apache.jmeter.testelement.TestPlan;
 import org.apache.jmeter.testelement.TestStateListener;
 import org.apache.jmeter.testelement.property.PropertyIterator;
 import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
-import org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer;
 import org.apache.jmeter.util.JSR223TestElement;
 import org.apache.jorphan.collections.HashTree;
 import org.slf4j.Logger;
@@ -30,13 +23,15 @@ import org.slf4j.LoggerFactory;
  */
 final class Elements {
     private static final Logger LOG = LoggerFactory.getLogger(Elements.class);
-    private static final Map<Class<?>, Supplier<TestElement>> OTHERS = Map.of(
-        PreciseThroughputTimer.class, Schedules.Timer::new,
-        VariableThroughputTimer.class, Schedules.ShapingTimer::new,
-        ArrivalsThreadGroup.class, Arrivals.Group::new,
-        FreeFormArrivalsThreadGroup.class, Arrivals.FreeFormGroup::new,
-        SampleTimeout.class, SampleTimeouts.Timeout::new,
-        ParallelSampler.class, Parallel::new);
+    // By name, and made by lambdas: a plug-in that the plan does not need may be missing, and so may the class itself.
+    private static final Map<String, Supplier<TestElement>> OTHERS = Map.of(
+        "org.apache.jmeter.timers.poissonarrivals.PreciseThroughputTimer", () -> new Schedules.Timer(),
+        "kg.apc.jmeter.timers.VariableThroughputTimer", () -> new Schedules.ShapingTimer(),
+        "com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup", () -> new Arrivals.Group(),
+        "com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup", () -> new Arrivals.FreeFormGroup(),
+        "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup", () -> Users.isAsked() ? new Users() : null,
+        "org.apache.jmeter.modifiers.SampleTimeout", () -> new SampleTimeouts.Timeout(),
+        "com.blazemeter.jmeter.controller.ParallelSampler", () -> new Parallel());
 
     /** Exchange them; those that hear of the start and end of the test are added to `listeners`. */
     static void exchange(HashTree test, Collection<Object> listeners) {
@@ -51,9 +46,9 @@ final class Elements {
     private static void exchangeIn(HashTree tree, Collection<Object> listeners) {
         for (Object each : List.copyOf(tree.list())) {
             exchangeIn(tree.getTree(each), listeners);
-            Supplier<TestElement> other = other(each);
+            TestElement other = other(each);
             if (other != null) {
-                TestElement instead = copy((TestElement) each, other.get());
+                TestElement instead = copy((TestElement) each, other);
                 tree.replaceKey(each, instead);
                 if (instead instanceof TestStateListener) {
                     listeners.add(instead);
@@ -69,12 +64,10 @@ final class Elements {
         }
     }
 
-    private static Supplier<TestElement> other(Object element) {
-        if (element instanceof JSR223TestElement) {
-            return Call.element((JSR223TestElement) element);
-        }
-        Class<?> kind = element.getClass();
-        return kind == ConcurrencyThreadGroup.class && Users.isAsked() ? Users::new : OTHERS.get(kind);
+    private static TestElement other(Object element) {
+        Supplier<TestElement> other = element instanceof JSR223TestElement
+            ? Call.element((JSR223TestElement) element) : OTHERS.get(element.getClass().getName());
+        return other == null ? null : other.get();
     }
 
     /** Add an element to the plan of a test in memory, for all of its thread groups; returns the element. */

@@ -102,3 +102,13 @@ def test_with_the_jar_in_lib_ext_the_plan_runs(home: Path, stand_in: StartServer
     assert {(row["label"], row["responseMessage"], row["success"]) for row in rows} == {("request", "OK", "true")}
     assert len(rows) == len(server.requests) == 20
     assert done.errors() == []
+
+
+def test_a_plan_that_needs_no_plug_in_runs_without_any(home: Path, stand_in: StartServer) -> None:
+    server = stand_in({"body": b"ok", "content_type": "text/plain"})
+    for jar in (home / "lib" / "ext").glob("jmeter-*.jar"):
+        jar.unlink()
+    os.link(JMETER_HOME / probe.ADDITIONS, home / "lib" / "ext" / "framestorm-plugin.jar")
+    done = run(home, "request-rate", url=server.url, rate_per_s=20, hold_s=1, expect="ok")
+    assert [row["responseMessage"] for row in done.rows()] == ["OK"] * 20
+    assert done.errors() == []

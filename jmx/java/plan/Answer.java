@@ -25,6 +25,7 @@ import org.apache.jmeter.samplers.SampleResult;
 import org.apache.jmeter.threads.AbstractThreadGroup;
 import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterVariables;
+import org.apache.jmeter.threads.ThreadGroup;
 import org.apache.jmeter.util.JMeterUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -72,8 +73,9 @@ public final class Answer {
         SampleResult result = ctx.getPreviousResult();
         try {
             AbstractThreadGroup group = ctx.getThreadGroup();
-            boolean goesOn = group instanceof AbstractDynamicThreadGroup
-                ? ((AbstractDynamicThreadGroup) group).isRunning() : Running.goesOn(ctx.getThread());
+            // JMeter's own group first: without it, the plug-in of the other may be missing.
+            boolean goesOn = group instanceof ThreadGroup || !(group instanceof AbstractDynamicThreadGroup)
+                ? Running.goesOn(ctx.getThread()) : ((AbstractDynamicThreadGroup) group).isRunning();
             new Answer((HTTPSampleResult) result, ctx.getVariables(), !goesOn).judgeAndMask();
         } catch (Exception | StackOverflowError error) { // none passes because it could not be judged
             result.setSuccessful(false);

@@ -6,6 +6,7 @@ import java.io.File;
 import java.util.List;
 import org.apache.jmeter.threads.AbstractThreadGroup;
 import org.apache.jmeter.threads.JMeterContext;
+import org.apache.jmeter.threads.ThreadGroup;
 
 /**
  * Stops a run gently once the conductor's stop file is there: nobody new starts, users under way finish and are counted.
@@ -19,14 +20,16 @@ public final class Stop {
             return;
         }
         AbstractThreadGroup group = ctx.getThreadGroup();
-        if (group instanceof Users) {
+        if (group instanceof ThreadGroup) { // first: the plug-in of the others may be missing
+            ctx.getEngine().askThreadsToStop(); // it does as it is asked
+        } else if (group instanceof Users) {
             ((Users) group).end();
         } else if (group instanceof AbstractDynamicThreadGroup) {
             // Read again for each new user: without them the group takes 0 s and 1 s (not minutes), and its time is over.
             // A value set here would last until JMeter restores the group's fields, after the next sample.
             List.of("RampUp", "Hold", "Unit").forEach(group::removeProperty);
         } else {
-            ctx.getEngine().askThreadsToStop(); // the plain Thread Group does as it is asked
+            ctx.getEngine().askThreadsToStop();
         }
         ctx.getThread().stop(); // before the sampler: it is not run; after it: the thread would have ended anyway
     }
