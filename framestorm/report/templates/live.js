@@ -5,28 +5,62 @@
   const main = document.querySelector("main");
   let linked = "";
 
-  // A figure that is shown keeps its plot, and what was chosen above it.
-  function keep(figure) {
-    const old = document.getElementById(figure.id);
-    if (!old) return;
-    figure.querySelector(".plot").replaceWith(old.querySelector(".plot"));
-    const pressed = old.querySelector('.choice[aria-pressed="true"]')?.textContent;
-    const choices = [...figure.querySelectorAll(".choice")];
-    if (!choices.some((choice) => choice.textContent === pressed)) return;
-    choices.forEach((choice) => choice.setAttribute("aria-pressed", String(choice.textContent === pressed)));
+  const hasText = (node) => [...node.childNodes].some((each) => each.nodeType === Node.TEXT_NODE && each.data.trim());
+
+  // The element that shows what `next` is to show: by its id, or the next one of its kind.
+  function counterpart(first, next) {
+    for (let old = first; old; old = old.nextElementSibling) {
+      if (old.tagName === next.tagName && old.id === next.id && (old.id || old.className === next.className)) return old;
+    }
+    return null;
+  }
+
+  // Makes an element like another, and leaves what is the same: a list that is open stays open, what is selected or
+  // scrolled stays so, and a figure keeps its plot, and what was chosen above it.
+  function update(old, next) {
+    if (old.isEqualNode(next)) return;
+    if (old.matches(".plot")) {
+      old.setAttribute("aria-label", next.getAttribute("aria-label"));
+      return;
+    }
+    const names = new Set([...old.getAttributeNames(), ...next.getAttributeNames()]);
+    names.delete("aria-pressed");
+    names.forEach((name) => {
+      const value = next.getAttribute(name);
+      if (value === null) old.removeAttribute(name);
+      else if (value !== old.getAttribute(name)) old.setAttribute(name, value);
+    });
+    if (hasText(old) || hasText(next)) {
+      old.replaceChildren(...next.childNodes);
+      return;
+    }
+    let place = old.firstElementChild;
+    const removeUntil = (end) => {
+      while (place !== end) {
+        const gone = place;
+        place = place.nextElementSibling;
+        gone.remove();
+      }
+    };
+    [...next.children].forEach((child) => {
+      const same = counterpart(place, child);
+      if (!same) {
+        old.insertBefore(child, place);
+        return;
+      }
+      removeUntil(same);
+      place = same.nextElementSibling;
+      update(same, child);
+    });
+    removeUntil(null);
   }
 
   function show({ main: text, figures }) {
     const next = document.createElement("main");
     next.innerHTML = text;
-    const chosen = main.querySelector("#label")?.value, scroll = window.scrollY;
-    next.querySelectorAll("figure").forEach(keep);
-    const labels = next.querySelector("#label");
-    if (labels && chosen) labels.value = chosen;
     const link = next.querySelector("#report");
     if (link) link.href = linked;
-    main.replaceChildren(...next.childNodes);
-    window.scrollTo(0, scroll);
+    update(main, next);
     document.title = `${main.querySelector(".word").textContent} · Framestorm`;
     window.showFigures(figures);
   }

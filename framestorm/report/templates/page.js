@@ -86,29 +86,29 @@
     });
   }
 
-  function listen(plot, number) {
-    const choices = [...plot.parentElement.querySelectorAll(".choice")];
-    choices.forEach((button, choice) => button.addEventListener("click", () => {
-      choices.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
-      Plotly.update(plot, ...figures[number].choices[choice]);
+  function press(button, number) {
+    const choices = [...button.parentElement.querySelectorAll(".choice")];
+    choices.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+    Plotly.update(plots[number], ...figures[number].choices[choices.indexOf(button)]);
+  }
+
+  function download(number) {
+    const plot = plots[number];
+    // On paper it stands on white, whatever the screen is like.
+    document.documentElement.classList.add("light");
+    const { data, layout } = themed(figures[number], false);
+    document.documentElement.classList.remove("light");
+    // As it was chosen above the chart.
+    const shown = data.map((trace, index) => ({ ...trace, visible: plot.data[index].visible ?? true }));
+    const axes = Object.fromEntries(axisNames(layout).map((name) => {
+      const { type, tickmode } = plot.layout[name];
+      return [name, { ...layout[name], type, tickmode }];
     }));
-    plot.parentElement.querySelector(".download").addEventListener("click", () => {
-      // On paper it stands on white, whatever the screen is like.
-      document.documentElement.classList.add("light");
-      const { data, layout } = themed(figures[number], false);
-      document.documentElement.classList.remove("light");
-      // As it was chosen above the chart.
-      const shown = data.map((trace, index) => ({ ...trace, visible: plot.data[index].visible ?? true }));
-      const axes = Object.fromEntries(axisNames(layout).map((name) => {
-        const { type, tickmode } = plot.layout[name];
-        return [name, { ...layout[name], type, tickmode }];
-      }));
-      const title = { text: figures[number].title, x: 0.02, y: 0.97, font: { size: 15 } };
-      const lift = labelled(layout), height = 16 * (figures[number].height_rem ?? 21) + 84 + lift;
-      const legend = { ...layout.legend, y: 1.02 + lift / (height - lift - 120) };
-      const whole = { ...layout, ...axes, title, legend, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 + lift } };
-      Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height, filename: figures[number].name });
-    });
+    const title = { text: figures[number].title, x: 0.02, y: 0.97, font: { size: 15 } };
+    const lift = labelled(layout), height = 16 * (figures[number].height_rem ?? 21) + 84 + lift;
+    const legend = { ...layout.legend, y: 1.02 + lift / (height - lift - 120) };
+    const whole = { ...layout, ...axes, title, legend, showlegend: shown.length > 1, margin: { ...layout.margin, t: 76 + lift } };
+    Plotly.downloadImage({ data: shown, layout: whole }, { format: "svg", width: 900, height, filename: figures[number].name });
   }
 
   // Shows the charts of one label, and draws them as the window is now.
@@ -126,12 +126,20 @@
     figures = given;
     plots = [...document.querySelectorAll(".plot")];
     labels = document.querySelector("#label");
-    plots.forEach(listen);
-    labels?.addEventListener("change", () => choose(labels.value));
     if (labels) choose(label ?? labels.value);
     else draw();
   }
 
+  document.addEventListener("click", ({ target }) => {
+    const button = target.closest(".choice, .download");
+    const number = plots.indexOf(button?.closest("figure").querySelector(".plot"));
+    if (number < 0) return;
+    if (button.matches(".choice")) press(button, number);
+    else download(number);
+  });
+  document.addEventListener("change", ({ target }) => {
+    if (target === labels) choose(labels.value);
+  });
   // A browser may have kept the choice of the last visit.
   show(JSON.parse(document.getElementById("figures").textContent), "0");
   window.showFigures = show;

@@ -119,6 +119,44 @@ def test_the_page_follows_the_run_to_its_report_without_loading_again(page: Live
     assert len(viewers) == 1  # a page that is loaded again is another one
 
 
+READER = b"""<script>
+  // Chooses the second label when there is one, and the other scale of a chart, and looks whether these stay.
+  let list, choice;
+  setInterval(() => {
+    if (!list && (list = document.querySelector("#label"))) {
+      list.focus();
+      list.value = "1";
+      list.dispatchEvent(new Event("change", { bubbles: true }));
+      choice = document.querySelector('.choice[aria-pressed="false"]');
+      choice.click();
+    }
+    const is_kept = list && document.activeElement === list && list.value === "1" && choice.isConnected;
+    document.body.dataset.kept = Boolean(is_kept && choice.getAttribute("aria-pressed") === "true");
+  }, 100);
+</script>"""
+
+
+def test_what_a_reader_chose_stays_while_the_figures_change(page: LivePage, tmp_path: Path) -> None:
+    """A list that was replaced each second closed when it was opened, and lost the focus."""
+    page._server.html += READER
+    asked, looks = 0, page.looks
+
+    def counted(viewer: str, *, has_report: bool) -> None:
+        nonlocal asked
+        asked += 1
+        if asked < 12:
+            page.put(update(5 + asked, samples=10 * asked, label=("request", "search", "buy")[asked // 4]))
+        looks(viewer, has_report=has_report)
+
+    page.looks = counted  # type: ignore[method-assign]
+    shown = in_browser(page, tmp_path / "profile", budget_ms=30_000)
+    assert re.search('<body[^>]* data-kept="true"', shown)
+    figures = dict(re.findall(r'<figure id="(chart-[^"]+)" data-label="(\d)"(?: hidden="")?>', shown))
+    hidden = set(re.findall(r'<figure id="(chart-[^"]+)" data-label="\d" hidden="">', shown))
+    assert set(figures.values()) == {"0", "1", "2", "3"}
+    assert {name for name, label in figures.items() if label != "1"} == hidden
+
+
 def test_a_browser_says_that_nobody_answers(page: LivePage, tmp_path: Path) -> None:
     page.put(update(5, samples=50))
 
