@@ -13,8 +13,8 @@ TIMES = ("p50", "p95", "p99")
 STATES = {"passed": "passed", "failed": "**failed**", "unjudged": "not judged"}
 MAX_ROWS, MAX_WARNINGS = 20, 8
 LONGEST = 200
-# What Markdown or HTML would take for a sign of its own.
-_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
+# What Markdown or HTML would take for a sign of its own; in an address that is made a link, backslashes would be shown.
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~$&]|:(?=//)|(?<=\bwww)\.)")
 
 
 def markdown_text(summary: Summary) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
@@ -29,8 +29,10 @@ def terminal_text(summary: Summary) -> str:
     # Of default criteria, one a label, only those that did not pass.
     shown = [each for each in summary.criteria if each.state != "passed" or not summary.has_default_criteria]
     criteria = _criteria(sorted(shown, key=lambda each: each.state == "passed"))
-    warnings = [_line(f"warning: {_first_sentence(text)}") for text in summary.warnings]
-    notes = [_line(f"note: {_first_sentence(text)}") for text in summary.notes]
+    elements = (each.element for each in summary.facts.element_errors)
+    names = [*summary.labels, *(load.name for load in summary.run.loads), *elements]
+    warnings = [_line(f"warning: {_first_sentence(text, names)}") for text in summary.warnings]
+    notes = [_line(f"note: {_first_sentence(text, names)}") for text in summary.notes]
     blocks = (
         [_line(summary.verdict.line), *_some(criteria, MAX_CRITERIA, "criterion", "criteria")],
         _table(summary),
@@ -136,9 +138,14 @@ def _some(texts: Sequence[str], most: int, noun: str, nouns: str | None = None) 
     return [*texts[:most], *([f"… {more} on the page"] if left > 0 else [])]
 
 
-def _first_sentence(text: str) -> str:
-    """Return what a warning says first; the rest explains it."""
-    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
+def _first_sentence(text: str, names: Iterable[str]) -> str:
+    """Return what a warning says first; the rest explains it. None of the plan's names has the end of a sentence."""
+    masked = text
+    for name in names:
+        masked = masked.replace(name, "x" * len(name))
+    # Nor after a number: 01. Login.
+    end = re.search(r"(?<=[^\d]\.) (?=[A-Z])", masked)
+    return text[: end.start()] if end else text
 
 
 def _short(text: str, longest: int) -> str:

@@ -1,8 +1,12 @@
 """The outcome as Markdown: the figures of the summary, and texts that cannot break out of their cells."""
 
+import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
+
+from markdown_it import MarkdownIt
 
 from framestorm.model.files import read
 from framestorm.model.summary import Summary
@@ -46,6 +50,16 @@ def test_a_text_shows_just_its_characters(fake_run: Any) -> None:
     assert widths == {7}, "the label stays in its cell"
     assert "<img" not in text.replace("\\<", "") and "[c](" not in text.replace("\\[", "").replace("\\]", "")
     assert "\\`e\\` \\*f\\* \\$x\\$ \\~g\\~ \\&lt;" in text
+
+
+def test_an_address_is_no_link_which_would_show_backslashes(fake_run: Any) -> None:
+    """GitHub makes a link of what looks like an address, before it reads the backslashes in it."""
+    addresses = "http://10.0.0.7:8080/function/face_blur?a=1&b=~x and www.shop.example/a_b"
+    summary = replace(summary_of_rows(fake_run, "request", []), warnings=[f"{addresses} failed."])
+    line = markdown_text(summary).splitlines()[-1]
+    assert not re.search(r"\w://|www\.", line)
+    (paragraph,) = re.findall("<li>(.*)</li>", MarkdownIt("commonmark").render(line))
+    assert unescape(paragraph) == f"warning: {addresses} failed."
 
 
 def test_warnings_that_are_left_out_are_counted(fake_run: Any) -> None:

@@ -55,6 +55,13 @@ def test_a_run_is_told_by_its_figures(three_users: Any) -> None:
     assert any(line.startswith("note: 1 frame timed out") for line in warnings)
 
 
+@pytest.mark.parametrize("name", ["01. Login", "Log in. Then pay", "Step A. Login"])
+def test_no_sentence_ends_within_a_name(name: str) -> None:
+    text = f"7 samples of {name} had the text ${{id}} in place of a value: nothing had defined that variable."
+    summary = summary_of(1, labels={name: label(name)}, warnings=[f"{text} Look at the plan."], notes=[])
+    assert f"warning: {text}" in terminal_text(summary).splitlines()
+
+
 def test_who_closes_the_output_still_gets_the_exit_status(three_users: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = three_users.write(criteria=["frame p50 > 1 ms"])
     monkeypatch.setattr(pieces, "ensure", lambda _: None)
