@@ -138,8 +138,9 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
 
 
 def _create(words: Sequence[str]) -> None:
-    # The image as the nodes have it: its digest is not asked of a registry, which may not know it.
-    docker.ENGINE.run("service", "create", "--detach", "--no-resolve-image", *words)
+    # The image as the nodes have it: its digest is not asked of a registry, which may not know it. Nodes that pull it
+    # need this user's login.
+    docker.ENGINE.run("service", "create", "--detach", "--no-resolve-image", "--with-registry-auth", *words)
 
 
 def _front(name: str) -> str:

@@ -89,6 +89,28 @@ def test_what_is_asked_of_the_swarm() -> None:
     assert settings.model_copy(update={"replicas": 5}).service.version == settings.service.version != by_name.version
 
 
+def test_nodes_may_pull_from_a_registry_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, ...]] = []
+
+    def run(_: DockerEngine, *words: str) -> str:
+        if words[:2] == ("service", "create"):
+            made.append(words)
+        if words[0] == "inspect":
+            return json.dumps([task(1, "00", "01", "running")])
+        return {"info": json.dumps({"ControlAvailable": True, "NodeAddr": "198.18.0.221"}), "service": "an-id"}.get(
+            words[0] if words[:2] != ("service", "ls") else "", ""
+        )
+
+    monkeypatch.setattr(DockerEngine, "run", run)
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
+    monkeypatch.setattr(services, "check_reachable", lambda url: None)
+    settings = registry.read({"kind": "swarm", "function": "ocr", "image": "registry.example.com/ocr:1"})
+    assert isinstance(settings, SwarmSettings)
+    assert services.bring_to(settings.service, "study") == "http://198.18.0.221:8094/"
+    ((*_, image),) = made
+    assert "--with-registry-auth" in made[0] and image == "registry.example.com/ocr:1"
+
+
 def test_replicas_over_time(engine: Callable[[list[dict[str, Any]]], None]) -> None:
     engine(
         [
