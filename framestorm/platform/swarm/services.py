@@ -111,7 +111,7 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
         FramestormError: it does not run, or another has its place.
     """
     url = url_of(wanted.route)
-    names = {each["Spec"]["Name"] for each in _made()}
+    fronts = [each for each in _made() if each["Spec"]["Name"] == _front(wanted.name)]
     is_there = False
     for each in made():
         labels, name = each["Spec"]["Labels"], each["Spec"]["Name"]
@@ -130,7 +130,9 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
         _create(wanted.words(owner))
     _wait_until_running(wanted.name, wanted.replicas)
     if wanted.route in FRONTS:
-        if not is_there or _front(wanted.name) not in names:
+        if not (is_there and fronts and _knows_replicas(fronts[0], wanted)):
+            if is_there and fronts:
+                docker.ENGINE.run("service", "rm", _front(wanted.name))
             _create(_front_words(wanted, owner))
         _wait_until_running(_front(wanted.name), 1)
     _wait_until_reached(url)
@@ -162,15 +164,26 @@ def _front_words(wanted: SwarmService, owner: str) -> list[str]:
     words += [f"--constraint=node.id=={node}", f"--publish=published={PORTS[route]},target=8080,mode=host"]
     if route == "dnsrr":
         return [*words, f"--network={NETWORK}", image, "-name", wanted.name, "-port", str(wanted.port)]
-    return [*words, image, "-listen", ":8080", "-workers", ",".join(_published(wanted.name))]
+    return [*words, image, "-listen", ":8080", "-workers", _published(wanted.name)]
 
 
-def _published(name: str) -> list[str]:
-    """Return where the replicas of a service are reached, as host:port of their nodes."""
+def _knows_replicas(front: Object, wanted: SwarmService) -> bool:
+    """Return whether the balancer in front of a service leads to its replicas as they are now.
+
+    The redirect has been told them: one that the swarm has replaced since is at another port, perhaps of another node.
+    """
+    arguments = front["Spec"]["TaskTemplate"]["ContainerSpec"].get("Args") or ()
+    return wanted.route != "redirect" or _published(wanted.name) in arguments
+
+
+def _published(name: str) -> str:
+    """Return where the replicas of a service are reached, as host:port of their nodes, with commas between them."""
     nodes = {each["ID"]: each["Status"]["Addr"] for each in _nodes()}
     running = [each for each in tasks(name) if each["Status"]["State"] == "running"]
-    return sorted(
-        f"{nodes[each['NodeID']]}:{each['Status']['PortStatus']['Ports'][0]['PublishedPort']}" for each in running
+    return ",".join(
+        sorted(
+            f"{nodes[each['NodeID']]}:{each['Status']['PortStatus']['Ports'][0]['PublishedPort']}" for each in running
+        )
     )
 
 

@@ -111,6 +111,52 @@ def test_nodes_may_pull_from_a_registry_that_wants_a_login(monkeypatch: pytest.M
     assert "--with-registry-auth" in made[0] and image == "registry.example.com/ocr:1"
 
 
+@pytest.mark.parametrize(("port", "is_renewed"), [(32768, False), (32769, True)])
+def test_the_redirect_leads_to_the_replicas_that_are_there(
+    port: int, is_renewed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that the swarm has replaced between two runs is at another port."""
+    settings = registry.read({"kind": "swarm", "function": "noop", "route": "redirect"})
+    assert isinstance(settings, SwarmSettings)
+    labels = {
+        "framestorm.owner": "study",
+        "framestorm.route": "redirect",
+        "framestorm.version": settings.service.version,
+    }
+    of_noop = {"Name": "framestorm-noop", "Labels": {**labels, "framestorm.function": "noop"}}
+    told = {"ContainerSpec": {"Args": ["-listen", ":8080", "-workers", "198.18.0.221:32768"]}}
+    front = {"Name": "framestorm-noop-front", "Labels": {**labels, "framestorm.function": ""}, "TaskTemplate": told}
+    replica = {**task(1, "00", "01", "running"), "NodeID": "first"}
+    replica["Status"]["PortStatus"] = {"Ports": [{"PublishedPort": port}]}
+    objects = {
+        "service": [{"Spec": of_noop}, {"Spec": front}],
+        "task": [replica],
+        "node": [{"ID": "first", "Status": {"Addr": "198.18.0.221"}}],
+    }
+    changes: list[tuple[str, ...]] = []
+
+    def run(_: DockerEngine, *words: str) -> str:
+        if words[0] == "inspect":
+            return json.dumps(objects[words[2]])
+        if words[0] == "info":
+            return json.dumps({"ControlAvailable": True, "NodeAddr": "198.18.0.221"})
+        if words[:2] in (("service", "rm"), ("service", "create")):
+            changes.append(words)
+        return "an-id"
+
+    monkeypatch.setattr(DockerEngine, "run", run)
+    monkeypatch.setattr(DockerEngine, "load", lambda *_: None)
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/docker")
+    monkeypatch.setattr("framestorm.platform.images.write", lambda *_: None)
+    monkeypatch.setattr(services, "check_reachable", lambda url: None)
+    services.bring_to(settings.service, "study")
+    if not is_renewed:
+        assert not changes
+        return
+    (removed, created) = changes
+    assert removed == ("service", "rm", "framestorm-noop-front") and created[-1] == f"198.18.0.221:{port}"
+
+
 def test_replicas_over_time(engine: Callable[[list[dict[str, Any]]], None]) -> None:
     engine(
         [
