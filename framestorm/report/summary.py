@@ -74,16 +74,17 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     is_of_threads = not users.height and not record.is_open_model
     threads = results.jtl.threads if is_of_threads else pl.DataFrame()
     texts = record.criteria if criteria is None else criteria
-    scrapes = read_scrapes(run_dir / "scrapes.csv", load)
+    problems: list[str] = []
+    scrapes = read_scrapes(run_dir / "scrapes.csv", load, problems)
     of_target, of_samples = divided(texts, scrapes.families) if record.scrapes else ([], list(texts))
     # Before the labels, whose sorted times stay in memory.
     main_series = series.sample_series(samples, origin_ms)
     stalled = stalls.read_stalls(results.log, samples, load, origin_ms, is_open_model=record.is_open_model)
-    resources = hosts.read_machines(run_dir / "resources.csv")
+    resources = hosts.read_machines(run_dir / "resources.csv", problems)
     lost_hosts = hosts.read_losses(record, samples, origin_ms)
     machines = hosts.summarise_machines(resources, record, load)
     in_flight = series.in_flight(samples, users.lazy(), lost_hosts, origin_ms, noun(label), asked_users)
-    metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load)
+    metrics = replicas.read_metrics(run_dir / "metrics.csv", record.url, load, problems)
     measured = measure_load(results, in_flight, machines, stalled, metrics, lost_hosts, load, origin_ms)
     threads_reached = series.threads_over_time(threads, lost_hosts, origin_ms, asked_users)
     line = measured.asked.per_s if measured.asked else asked_users or _reached(threads_reached or in_flight)
@@ -160,7 +161,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
             cut_transactions=dict(results.jtl.cut),
         ),
         goodput=goodput,
-        calibration=read_calibration(run_dir),
+        calibration=read_calibration(run_dir, problems),
         reached=read_reached(record, results.started, cut_ms, results.log.dropped_of),
         files=run_files(run_dir),
         series=Series(
@@ -176,7 +177,11 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
         ),
     )
     summary = trust.warned(summary, samples)
-    return replace(summary, notes=[*summary.notes, *scrape_notes(scrapes), *sink_notes(record.sinks)])
+    return replace(
+        summary,
+        warnings=[*summary.warnings, *problems],
+        notes=[*summary.notes, *scrape_notes(scrapes), *sink_notes(record.sinks)],
+    )
 
 
 def _reached(users: InFlight | None) -> Curves:

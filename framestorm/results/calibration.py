@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from framestorm.model.summary import Calibration, PathPart
+from framestorm.results.table import scan_rows
 from framestorm.stats.means import student
 
 FILE = "calibration.csv"
@@ -24,20 +25,22 @@ class Row(NamedTuple):
 
 
 COLUMNS = Row._fields
-SCHEMA = {"part": pl.String, "round": pl.Int64, "route": pl.String, "without": pl.String, "time_us": pl.Float64}
+SCHEMA = {
+    "part": pl.String, "round": pl.Int64, "route": pl.String, "without": pl.String, "time_us": pl.Float64,
+    "error": pl.String,
+}  # fmt: skip
 
 
-def read_calibration(run_dir: Path) -> Calibration | None:
+def read_calibration(run_dir: Path, problems: list[str] | None = None) -> Calibration | None:
     """Return what each part of the path adds; None if the run has no calibration.
+
+    problems: gets a sentence if its file is not whole.
 
     Of each round, the median times of two routes are subtracted; the mean of these differences has Student's interval.
     """
-    path = run_dir / FILE
-    if not path.exists():
+    rows = scan_rows(run_dir / FILE, SCHEMA, ("without", "error"), problems).collect()
+    if not rows.height:
         return None
-    rows = pl.read_csv(path, schema_overrides={**SCHEMA, "error": pl.String}).with_columns(
-        pl.col(pl.String).fill_null("")
-    )
     is_ok = pl.col("error") == ""
     medians = rows.filter(is_ok).group_by("route", "round").agg(pl.col("time_us").median() / 1000)
     by_route = {

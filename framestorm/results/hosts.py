@@ -18,9 +18,12 @@ ORDER = {"host": 0, "generator": 1, "target": 2}
 TOTALS = {"rate_per_s": "requests per second", "concurrency_limit": "concurrent requests"}
 
 
-def read_machines(path: Path) -> pl.DataFrame:
-    """Return the rows of resources.csv by time, with `cores` (kept busy); load is null where it is not known."""
-    rows = scan_rows(path, SCHEMA, optional="load")
+def read_machines(path: Path, problems: list[str]) -> pl.DataFrame:
+    """Return the rows of resources.csv by time, with `cores` (kept busy); load is null where it is not known.
+
+    problems: gets a sentence if the file is not whole.
+    """
+    rows = scan_rows(path, SCHEMA, ("load",), problems)
     return rows.with_columns((pl.col("cpu_percent") / 100).alias("cores")).sort("time_ms").collect()
 
 

@@ -46,9 +46,12 @@ DEFAULT_STEP_MS = 2000.0
 SpanMs = tuple[float, float]
 
 
-def read_metrics(path: Path, url: str | None, span: SpanMs | None) -> pl.DataFrame:
-    """Rows around the time of the load, with rates of counters, of the function in `url` (of all if it names none)."""
-    rows = scan_rows(path, SCHEMA, optional="detail")
+def read_metrics(path: Path, url: str | None, span: SpanMs | None, problems: list[str] | None = None) -> pl.DataFrame:
+    """Rows around the time of the load, with rates of counters, of the function in `url` (of all if it names none).
+
+    problems: gets a sentence if the file is not whole.
+    """
+    rows = scan_rows(path, SCHEMA, ("detail",), problems)
     if span is not None:
         rows = rows.filter(pl.col("time_ms").is_between(span[0] - MARGIN_MS, span[1] + MARGIN_MS))
     metrics = _with_rates(_evenly(rows.collect(engine="streaming")))

@@ -67,11 +67,12 @@ class Scrapes:
         return {each.family for each in self.series}
 
 
-def read_scrapes(path: Path, span_ms: tuple[float, float] | None) -> Scrapes:
-    """Read the scrapes during the load; a value holds until the next one, or until its series is gone."""
-    if not path.exists():
-        return Scrapes([], {}, {})
-    rows = scan_rows(path, SCHEMA, optional="kind").collect(engine="streaming").drop_nulls().sort("time_ms")
+def read_scrapes(path: Path, span_ms: tuple[float, float] | None, problems: list[str] | None = None) -> Scrapes:
+    """Read the scrapes during the load; a value holds until the next one, or until its series is gone.
+
+    problems: gets a sentence if the file is not whole.
+    """
+    rows = scan_rows(path, SCHEMA, ("kind",), problems).collect(engine="streaming").drop_nulls().sort("time_ms")
     series, asked, failed = [], {}, {}
     for (url,), of_target in rows.partition_by("url", as_dict=True).items():
         ups = of_target.filter(pl.col("kind") == UP)

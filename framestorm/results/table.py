@@ -3,6 +3,7 @@
 Each step reads only the columns that it needs: the samples of a long run are never all in memory.
 """
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -19,6 +20,7 @@ from framestorm.model.criteria import ALL, USER
 from framestorm.model.judgement import Group
 from framestorm.model.sample import DECLARED, SUB_RESULT, TRACE_ID, TRANSACTION, SampleKind, is_figure_name, is_measured
 from framestorm.model.series import Values
+from framestorm.model.units import plural
 from framestorm.results.times import LAST_MS
 from framestorm.results.users import UserHistory
 from framestorm.stats.batches import rate_ends
@@ -42,23 +44,30 @@ USER_SCHEMA: Schema = {"user": pl.String, "host": pl.String, "start_ms": pl.Floa
 USER_SCHEMA |= {"ok": pl.Boolean, "cause": pl.String, "censored": pl.Boolean, "ended": pl.Boolean}
 
 
-def scan_rows(path: Path, schema: Schema, optional: str) -> pl.LazyFrame:
+def scan_rows(path: Path, schema: Schema, optional: Collection[str], problems: list[str] | None = None) -> pl.LazyFrame:
     """Return the columns of a CSV file without its broken rows; no rows if the file or a column is missing.
 
-    A row is broken if it lacks a value of a column other than `optional`.
+    A row is broken if it lacks a value of a column that is not `optional`, or is the last one and has no line end.
 
-    optional: the one column that may be missing or lack values; its texts are empty then.
+    optional: columns that may be missing or lack values; their texts are empty then.
+    problems: gets a sentence if the file is not whole.
     """
+    problems = [] if problems is None else problems
     if not path.exists() or not path.stat().st_size:
         return pl.LazyFrame(schema=schema)
     # A quotation mark that is not closed spoils the rest of a file, unless it is read as a sign like others.
     for quote in ('"', None):
         with suppress(pl.exceptions.PolarsError):
-            return _rows(path, schema, optional, quote).collect(engine="streaming").lazy()
+            rows, broken = _rows(path, schema, optional, quote)
+            if broken:
+                problems.append(f"{path.name} is damaged: {plural(broken, 'row')} of it cannot be read.")
+            return rows.lazy()
+    problems.append(f"{path.name} is damaged: nothing of it can be read.")
     return pl.LazyFrame(schema=schema)
 
 
-def _rows(path: Path, schema: Schema, optional: str, quote: str | None) -> pl.LazyFrame:
+def _rows(path: Path, schema: Schema, optional: Collection[str], quote: str | None) -> tuple[pl.DataFrame, int]:
+    """Return the rows that are whole, and how many are not; raises ColumnNotFoundError without a needed column."""
     raw = pl.scan_csv(
         path,
         infer_schema=False,
@@ -68,15 +77,18 @@ def _rows(path: Path, schema: Schema, optional: str, quote: str | None) -> pl.La
         quote_char=quote,
     )
     names = raw.collect_schema().names()
-    needed = [name for name in schema if name != optional]
-    if not set(needed) <= set(names):
-        return pl.LazyFrame(schema=schema)
+    needed = [name for name in schema if name not in optional]
     columns = [
-        (pl.col(name) if name in names else pl.lit(None)).cast(dtype, strict=False).alias(name)
+        (pl.col(name) if name in {*names, *needed} else pl.lit(None)).cast(dtype, strict=False).alias(name)
         for name, dtype in schema.items()
     ]
-    rows = raw.select(columns).with_columns(_measured(schema)).drop_nulls(needed)
-    return rows.with_columns(pl.col(pl.String).fill_null(""))
+    read = raw.select(columns).collect(engine="streaming")
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        # A number at the end may have lost digits.
+        whole = (read if file.read() == b"\n" else read.head(-1)).drop_nulls(needed)
+    rows = whole.with_columns(_measured(schema)).drop_nulls(needed)
+    return rows.with_columns(pl.col(pl.String).fill_null("")), read.height - whole.height
 
 
 def _measured(columns: Schema) -> Iterator[pl.Expr]:

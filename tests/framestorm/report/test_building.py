@@ -63,6 +63,23 @@ def test_criteria_come_from_the_call_or_from_the_run(fake_run: Any, given: list[
     assert [criterion.text for criterion in summary(folder).criteria] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    {
+        "resources.csv": "time_ms,host,part,cpu_percent,rss_bytes\n1,h,host,50.0,1000\n1,h,host,50.0,10",
+        "metrics.csv": "time_ms,metric,function,detail,value\n1,replicas_ready,f,,1\n1,replicas_rea\n",
+        "scrapes.csv": "time_ms,url,kind,series,value\n1,http://h,up,up,1\n1,http://h,gauge,queue\n",
+        "calibration.csv": "part,round,route,without,time_us,error\nfunction,1,a,,50,\nfunction,2,a\n",
+    }.items(),
+)
+def test_a_torn_row_beside_the_samples_is_said_and_a_report_is_made(name: str, rows: str, fake_run: Any) -> None:
+    fake_run.user([{}] * 10)
+    folder = fake_run.write()
+    (folder / name).write_text(rows)
+    assert build(folder).word == "pass"
+    assert f"{name} is damaged: 1 row of it cannot be read." in summary(folder).warnings
+
+
 def test_a_wrong_criterion_writes_nothing(fake_run: Any) -> None:
     fake_run.user([{}])
     with pytest.raises(CriteriaError):

@@ -1,7 +1,7 @@
 """What the parts of a platform's path add, from the rows of a calibration."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +66,26 @@ def test_a_route_that_is_not_reached_leaves_the_others(tmp_path: Path) -> None:
     function, queue_proxy, ingress = calibration.parts
     assert (function.failed, function.median_ms, function.why) == (1, None, "not reached from here: timed out")
     assert queue_proxy.adds is None and ingress.adds is not None
+
+
+@pytest.mark.parametrize(
+    ("damaged", "rounds", "problem"),
+    [
+        (lambda whole: b"", None, []),
+        (lambda whole: whole[:9], None, ["calibration.csv is damaged: nothing of it can be read."]),
+        (lambda whole: b"\0" * 4096, None, ["calibration.csv is damaged: nothing of it can be read."]),
+        (lambda whole: whole[:-9], ROUNDS, ["calibration.csv is damaged: 1 row of it cannot be read."]),
+        (lambda whole: whole + b"\xff,x,\0\r\n", ROUNDS, ["calibration.csv is damaged: 1 row of it cannot be read."]),
+    ],
+)
+def test_what_is_damaged_is_said_and_the_rest_is_used(
+    damaged: Callable[[bytes], bytes], rounds: int | None, problem: list[str], tmp_path: Path
+) -> None:
+    write(tmp_path, rows({"handler": 100, "queue-proxy": 300}))
+    (tmp_path / FILE).write_bytes(damaged((tmp_path / FILE).read_bytes()))
+    problems: list[str] = []
+    calibration = read_calibration(tmp_path, problems)
+    assert (calibration and calibration.rounds, problems) == (rounds, problem)
 
 
 def test_a_run_without_calibration_has_none(tmp_path: Path) -> None:
