@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -117,6 +118,77 @@ def test_uninstall_goes_by_the_packages_that_deploy_was_asked_for(given: dict[st
     asked = given.get("common_packages", ["chrony", "ufw"])
     added = {"_uninstall_added": ["chrony", "mine", "ufw", "came-along"]}
     play(tmp_path, [check(f"_uninstall_asked | sort == {asked}", **variables)], {**given, **added})
+
+
+def tasks_of(path: str, first: str, last: str) -> list[Any]:
+    """Return the tasks of a file from one to another, by their names, without owners, which only root may set."""
+    content = load(ANSIBLE / path)
+    tasks = content[0]["tasks"] if "hosts" in content[0] else content
+    tasks = [each for task in tasks for each in (task, *task.get("block", ()))]
+    names = [task["name"] for task in tasks]
+    kept = tasks[names.index(first) : names.index(last) + 1]
+
+    def without_owner(keys: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in keys.items() if key not in {"owner", "group"}}
+
+    return list(json.loads(json.dumps(kept), object_hook=without_owner))
+
+
+def test_uninstall_knows_what_a_deployment_that_was_cut_off_has_added(tmp_path: Path) -> None:
+    """Its records are on disk before they have their names: a loss of power leaves none that is empty."""
+    program, settings, synced = tmp_path / "bin", tmp_path / "settings", tmp_path / "synced"
+    program.mkdir()
+    settings.mkdir()
+    for name, script in (
+        ("dpkg-query", "printf 'installed %s\\n' base chrony"),
+        ("sync", f'cat "$1" >>{synced}; ls {settings} >>{synced}'),
+    ):
+        (program / name).write_text(f"#!/bin/sh\n{script}\n")
+        (program / name).chmod(0o755)
+    keep = "Keep what is installed, should this deployment not end"
+    tasks = [
+        *tasks_of("roles/common/tasks/install.yml", keep, keep),
+        *tasks_of("uninstall.yml", "See whether a deployment did not end", "Note what it has added"),
+        *tasks_of("uninstall.yml", "See what was there before", "See what was there before"),
+        check("_uninstall_before.stdout_lines | reject('search', ':') | list == ['chrony']"),
+    ]
+    before = "installed base\ninstalled systemd-timesyncd"
+    given = {"framestorm_settings": str(settings), "_common_before": {"stdout": before}}
+    play(tmp_path, tasks, given, environment={"PATH": f"{program}:{os.environ['PATH']}"})
+    assert "removed: systemd-timesyncd" in (settings / "packages-added").read_text()
+    assert [path.name for path in settings.iterdir()] == ["packages-added"]
+    lines = [line for line in synced.read_text().splitlines() if not line.startswith("#")]
+    assert lines == [*before.splitlines(), "chrony", "removed: systemd-timesyncd", "packages-before"]
+
+
+@pytest.mark.parametrize("left", [["host.json"], ["packages-before", "host.json"], []])
+def test_a_deployment_goes_through_the_packages_after_one_that_did_not_end(left: list[str], tmp_path: Path) -> None:
+    """And after a removal that began."""
+    for name in left:
+        (tmp_path / name).touch()
+    [*_, look, install] = tasks_of(
+        "roles/common/tasks/install.yml", "See what is installed", "Install what Framestorm needs"
+    )
+    begin = tasks_of("uninstall.yml", "Remove the description of the host", "Remove the description of the host")
+    decide = {"ansible.builtin.set_fact": {"goes": True}, "when": install["when"]}
+    goes = check(f"(goes is defined) == {left != ['host.json']}")
+    given = {
+        "framestorm_settings": str(tmp_path),
+        "common_packages": ["chrony"],
+        "_common_before": {"stdout_lines": ["installed base", "installed chrony"]},
+    }
+    play(tmp_path, [look, decide, goes, *begin, look, decide, check("goes is defined")], given)
+
+
+def test_what_a_removal_leaves_that_is_cut_off_does_not_pass_for_the_whole(tmp_path: Path) -> None:
+    home, kit = tmp_path / "home", tmp_path / "kit"
+    for folder in (kit, home / "jmeter"):
+        folder.mkdir(parents=True)
+        (folder / ".packed-0123").touch()
+    *before, _ = tasks_of("tasks/unpack.yml", "Forget what is there", "Remove another {{ unpack_what }}")
+    *further, _ = tasks_of("uninstall.yml", "Forget what is unpacked", "Remove files")
+    play(tmp_path, [*before, *further], {"unpack_destination": str(kit), "framestorm_home": str(home)})
+    assert list(kit.iterdir()) == list((home / "jmeter").iterdir()) == []
 
 
 def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
