@@ -99,10 +99,10 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
     judged = [each for each in summary.criteria if not summary.has_default_criteria or each.metric == OVERLOAD]
     judged = [each for each in judged if each.text not in of_rules]
     rates = summary.facts.rates
-    missed = [each for each in judged if each.state != "passed"]
+    missed = [each for each in judged if each.state != "passed" or _failures(each, summary)]
     is_by_answers = any(_is_missed_by_answers(each, summary, in_bursts=False) for each in judged)
     generator = "" if is_by_answers else _blame(summary, is_missed=bool(missed)) or _bursts(missed, summary)
-    unjudged = [each for each in judged if each.state == "unjudged" and not _has_only_errors(each, summary)]
+    unjudged = [each for each in judged if each.state == "unjudged" and not _failures(each, summary)]
     # Neither the load generator nor the function is to blame for a label or a series that there is not.
     of_labels = [each for each in unjudged if each.metric not in (OVERLOAD, *LOAD_METRICS)]
     labels = {*summary.labels, ALL, EACH, USER} if summary.labels else {each.label for each in of_labels}
@@ -114,7 +114,7 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
             f"{over.at(load)}, {objective_of(first)!r} could not be judged: {why}; "
             "give longer probes by --probe-s, or another objective"
         )
-    if not generator:
+    if not (generator or missed):
         _check_samples(judged, summary, over.at(load))
     return Probe(
         load,
@@ -131,12 +131,18 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
 def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str) -> None:
     """Refuse a pass by a percentile that is just the largest of too few samples."""
     for each in judged:
-        times, least = _times(each, summary), _samples_with(1, each.metric)
-        if each.state == "passed" and times is not None and times.n < least:
+        if (n := _too_few(each, summary)) is not None:
             raise FramestormError(
-                f"{at}, {objective_of(each)!r} had {times.n} samples and needs {least:,}: a percentile of fewer is "
-                "just the largest of them; give longer probes by --probe-s, or a lower percentile"
+                f"{at}, {objective_of(each)!r} had {n} samples and needs {_samples_with(1, each.metric):,}: a "
+                "percentile of fewer is just the largest of them; give longer probes by --probe-s, or a lower percentile"
             )
+
+
+def _too_few(judgement: Judgement, summary: Summary) -> int | None:
+    """Return of how many samples an objective is met that needs more of them; None if they are enough."""
+    times = _times(judgement, summary)
+    is_met_by_few = judgement.state == "passed" and times and times.n < _samples_with(1, judgement.metric)
+    return times.n if times and is_met_by_few else None
 
 
 def decided_of(run_dir: Path, load: float, length_s: float | None) -> Probe:
@@ -165,17 +171,21 @@ def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None)
     """Return what a run says of the rate of answers, with its interval by batch means.
 
     Raises:
-        FramestormError: there are too few answers without an error for a rate.
+        FramestormError: there are too few answers without an error for a rate, and no lower load had more of them.
     """
     summary, ended_ms = files.read(run_dir / "summary.json", Summary), read_samples(run_dir).ended_ms
-    if ended_ms.size < FEWEST_EVENTS:
+    span_ms = float(ended_ms[-1] - ended_ms[0]) if ended_ms.size >= FEWEST_EVENTS else 0.0
+    rate_per_s, low, high = summary.main.rate_per_s or 0.0, None, None
+    if span_ms:
+        # Between answers: that a first answer takes its time is no part of the rate.
+        rate_per_s = 1000 * (ended_ms.size - 1) / span_ms
+        low, high = rate_ends(ended_ms, rate_per_s)
+    elif load <= over.low or not _has_collapsed(summary.main):
+        at_once = ", all at once" if ended_ms.size >= FEWEST_EVENTS else ""
         raise FramestormError(
-            f"{over.at(load)}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {ended_ms.size}; "
-            f"see {run_dir}/index.html, or give longer probes by --probe-s"
+            f"{over.at(load)}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {ended_ms.size}"
+            f"{at_once}; see {run_dir}/index.html, or give longer probes by --probe-s"
         )
-    # Between answers: that a first answer takes its time is no part of the rate.
-    rate_per_s = 1000 * (ended_ms.size - 1) / float(ended_ms[-1] - ended_ms[0])
-    low, high = rate_ends(ended_ms, rate_per_s)
     return Probe(
         load,
         run_dir.name,
@@ -208,8 +218,9 @@ def _is_missed_by_answers(judgement: Judgement, summary: Summary, *, in_bursts: 
     in_bursts: with those that it may have answered only because the load generator sent requests late.
     """
     label = _label(judgement, summary)
-    if _has_only_errors(judgement, summary):
-        return label is not None and _errors_of_answers(label) == label.n
+    if _failures(judgement, summary):
+        of_failures = label if label and label.n else summary.main
+        return 2 * _errors_of_answers(of_failures) > of_failures.n
     if judgement.state != "failed" or judgement.metric not in ON_ERRORS or not (label and label.n):
         return False
     n = _errors_of_answers(label) - (0 if in_bursts else label.errors_in_bursts)
@@ -229,10 +240,23 @@ def _bursts(missed: Sequence[Judgement], summary: Summary) -> str:
     )
 
 
-def _has_only_errors(judgement: Judgement, summary: Summary) -> bool:
-    """Return whether an objective has no figure because every sample failed."""
+def _failures(judgement: Judgement, summary: Summary) -> str:
+    """Return how many requests failed, if an objective has no figure of enough samples because most of them did.
+
+    Where a function collapses, requests that follow on others may not be sent at all. Empty in any other case.
+    """
     label = _label(judgement, summary)
-    return judgement.state == "unjudged" and label is not None and label.n > 0 and label.ok == 0
+    of = label if label and label.n else summary.labels.get(summary.label)
+    if of is None or not _has_collapsed(of):
+        return ""
+    if judgement.state != "unjudged" and _too_few(judgement, summary) is None:
+        return ""
+    return f"{of.failed:,} of {plural(of.n, 'request')} failed" if of.ok else "every request failed"
+
+
+def _has_collapsed(label: LabelSummary) -> bool:
+    """Return whether most samples of a label failed."""
+    return 2 * label.ok < label.n
 
 
 def _is_refused(summary: Summary) -> bool:
@@ -280,9 +304,10 @@ def _outcome(judgement: Judgement, summary: Summary) -> Outcome:
         rates = summary.facts.rates
         sent_per_s, answered_per_s = rates.sent_per_s or 0.0, rates.answered_per_s or 0.0
         return Outcome(KEEPS_UP, is_met and answered_per_s >= KEPT * sent_per_s, judgement.measured)
+    if failures := _failures(judgement, summary):
+        return Outcome(objective_of(judgement), is_met=False, measured=failures)
     margin = _margin(judgement)
-    measured = "every request failed" if _has_only_errors(judgement, summary) else judgement.measured
-    return Outcome(objective_of(judgement), is_met, measured, judgement.value, *ends, is_sure, margin)
+    return Outcome(objective_of(judgement), is_met, judgement.measured, judgement.value, *ends, is_sure, margin)
 
 
 def _margin(judgement: Judgement) -> float | None:

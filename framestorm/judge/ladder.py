@@ -34,7 +34,7 @@ class Ladder:
         self._blame = self._limit_of_generator()
         # A rate that is the generator's says nothing, at that load and above.
         limit = self._blame.load if self._blame else math.inf
-        self._known = [each for each in self._probes if each.load < limit and each.answered_per_s]
+        self._known = [each for each in self._probes if each.load < limit and each.answered_per_s is not None]
         self._rungs = self._rates()
 
     def _limit_of_generator(self) -> Probe | None:
@@ -107,7 +107,8 @@ class Ladder:
             return None
         capacity, top = self._capacity(), max(self._rungs)
         if not self._is_flat():
-            return Highest("at_least", top, None, None, None, why=self._why_no_end(), capacity=capacity)
+            most = max(load for load, rate in self._rungs.items() if rate >= NEAR * max(self._rungs.values()))
+            return Highest("at_least", most, None, None, None, why=self._why_no_end(), capacity=capacity)
         lowest = [each for each in self._known if each.load == self.over.low]
         knee, of_lowest, interval = self._knee(), _of_mean(lowest), None
         if of_lowest is not None and capacity.high is not None:

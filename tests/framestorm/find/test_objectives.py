@@ -14,7 +14,7 @@ from framestorm.model import criteria, files
 from framestorm.model.judgement import JudgedState, Judgement
 from framestorm.model.overload import Overload, Rates
 from framestorm.model.run import Decision, Record, Target
-from framestorm.model.search import LoadRange
+from framestorm.model.search import LoadRange, Probe
 from framestorm.model.summary import Facts, Machine, Times
 from tests.framestorm.conftest import summary_of
 
@@ -211,12 +211,30 @@ def test_a_rung_has_its_rate_with_an_interval(tmp_path: Path) -> None:
     assert rung.passed
 
 
-def test_a_rate_of_few_answers_is_no_rate(tmp_path: Path) -> None:
-    rows = "".join(f"frame,{100 * n}.0,50.0,true\n" for n in range(9))
-    (tmp_path / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{rows}")
-    files.write(tmp_path / "summary.json", summary_of(9))
-    with pytest.raises(FramestormError, match="10 answers without an error, and there are 9"):
-        rung_of(tmp_path, USERS, 2, 2)
+def rung(folder: Path, load: float, answered: int, failed: int, apart_ms: float = 100) -> Probe:
+    """A rung of the capacity whose answers without an error come first."""
+    rows = "".join(f"frame,{apart_ms * n},50.0,{str(n < answered).lower()}\n" for n in range(answered + failed))
+    (folder / "samples.csv").write_text(f"label,start_ms,rtt_ms,ok\n{rows}")
+    label = replace(summary_of(answered + failed).labels["frame"], ok=answered, failed=failed, rate_per_s=answered / 20)
+    files.write(folder / "summary.json", summary_of(labels={"frame": label}))
+    return rung_of(folder, USERS, load, 20)
+
+
+@pytest.mark.parametrize(
+    ("load", "answered", "failed", "apart_ms", "n"),
+    [(2, 9, 0, 100, "9"), (1, 9, 90, 100, "9"), (1, 0, 90, 100, "0"), (2, 12, 0, 0, "12, all at once")],
+)
+def test_a_rate_of_few_answers_is_no_rate(
+    tmp_path: Path, load: float, answered: int, failed: int, apart_ms: float, n: str
+) -> None:
+    with pytest.raises(FramestormError, match=f"10 answers without an error, and there are {n};"):
+        rung(tmp_path, load, answered, failed, apart_ms)
+
+
+@pytest.mark.parametrize("answered", [0, 3])
+def test_a_function_that_collapses_under_more_users_has_a_low_rate(tmp_path: Path, answered: int) -> None:
+    collapsed = rung(tmp_path, 2, answered, 200)
+    assert (collapsed.answered_per_s, collapsed.answered_low) == (answered / 20, None)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +281,28 @@ def test_a_time_of_requests_that_all_failed_is_missed(tmp_path: Path, cause: str
     probe = probed(tmp_path, judged("p95 >= 1 s", "unjudged", None), **fields)
     assert (bool(probe.generator), probe.passed) == (blamed, False)
     assert [(each.is_met, each.measured) for each in probe.outcomes] == [(False, "every request failed")]
+
+
+def test_a_percentile_of_few_samples_is_missed_where_most_requests_failed(tmp_path: Path) -> None:
+    """More of them would not come of a longer probe."""
+    label = summary_of(200).labels["frame"]
+    label = replace(label, ok=3, failed=197, causes={"status-503": 197}, times={"rtt": Times(3, 0, *[None] * 7)})
+    probe = probed(tmp_path, judged("p95 >= 1 s", "passed", 20.0), labels={"frame": label}, doubts=["saturated"])
+    assert (probe.passed, probe.generator, probe.margin) == (False, "", None)
+    assert [each.measured for each in probe.outcomes] == ["197 of 200 requests failed"]
+
+
+def test_a_label_that_no_request_reached_is_missed_where_most_requests_failed(tmp_path: Path) -> None:
+    lacking = replace(judged("p95 >= 1 s", "unjudged", None), label="checkout")
+    label = replace(summary_of(100).labels["frame"], ok=0, failed=100, causes={"status-503": 100})
+    probe = probed(tmp_path, lacking, labels={"frame": label})
+    assert [(each.is_met, each.measured) for each in probe.outcomes] == [(False, "every request failed")]
+
+
+def test_too_few_samples_of_one_objective_do_not_matter_where_another_is_missed(tmp_path: Path) -> None:
+    label = replace(summary_of(12).labels["frame"], times={"rtt": Times(12, 0, *[None] * 7)})
+    few, missed = judged("p95 >= 1 s", "passed", 20.0), judged("success < 99 %", "failed", 0.9)
+    assert not probed(tmp_path, few, missed, labels={"frame": label}).passed
 
 
 def test_users_without_an_objective_are_refused(tmp_path: Path) -> None:

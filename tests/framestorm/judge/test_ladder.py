@@ -96,6 +96,17 @@ def test_the_end_of_the_range_is_only_a_lower_bound() -> None:
     assert answer.capacity and answer.capacity.value == pytest.approx(200, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("most", "word", "users"), [(256, "found", 8), (32, "found", 8), (16, "at_least", 8)], ids=["", "near", "at-once"]
+)
+def test_the_capacity_before_a_collapse_is_the_answer(most: int, word: str, users: int) -> None:
+    probes, answer = searched(lambda load: 10 * load if load <= 8 else 0.0, LoadRange("users", 1, most, is_whole=True))
+    assert (answer.word, answer.highest) == (word, users)
+    assert answer.capacity and answer.capacity.value == pytest.approx(80)
+    assert answer.falls_to == (0 if word == "found" else None)
+    assert len(probes) <= 10
+
+
 def test_a_rate_of_the_generator_is_only_a_lower_bound() -> None:
     def limited(load: float) -> Probe:
         rate = min(10 * load, 55)
