@@ -132,9 +132,10 @@ def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str) -> No
     """Refuse a pass by a percentile that is just the largest of too few samples."""
     for each in judged:
         if (n := _too_few(each, summary)) is not None:
+            least = _samples_with(1, each.metric)
             raise FramestormError(
-                f"{at}, {objective_of(each)!r} had {n} samples and needs {_samples_with(1, each.metric):,}: a "
-                "percentile of fewer is just the largest of them; give longer probes by --probe-s, or a lower percentile"
+                f"{at}, {objective_of(each)!r} had {n} samples and needs {least:,}: a percentile of fewer is "
+                "just the largest of them; give longer probes by --probe-s, or a lower percentile"
             )
 
 
