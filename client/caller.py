@@ -102,6 +102,9 @@ class Caller:
             return Response(status, headers, received_bytes, self._cut_by)
         except TimeoutError:
             cause = "connect-timeout" if cause == "connect" else "timeout"
+        except ssl.SSLError as error:
+            is_broken = cause == "reset" and isinstance(error, ssl.SSLEOFError)
+            cause = self._cut_by or ("reset" if is_broken else "tls")
         except (OSError, http.client.HTTPException, ValueError) as error:  # the last by a chunk of -5 bytes
             cause = self._cut_by or ("not-http" if breaks_http(error) else cause)
         self.close()

@@ -1,10 +1,8 @@
 """Send one request to a model by gRPC and take its time, and nothing else inside that time."""
 
-import os
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import grpc
@@ -12,22 +10,30 @@ import grpc
 import authorities
 import messages
 from headers import given, server_name
+from lines import NOT_CONNECTED
 from send import MAX_ANSWER_BYTES, Reply
 from tensors import NamedModel
 from traceparent import NAME, NEW, Traceparent
 
 SECURE, PLAIN = "grpcs", "grpc"
 _DETAIL_CHARACTERS = 120
-# What gRPC says of a connection that could not be made, where the status is only UNAVAILABLE.
-_CAUSES_OF_UNAVAILABLE = {
-    "tls": re.compile("handshake|certificate|ssl|tls", re.IGNORECASE),
-    "not-grpc": re.compile(
-        r"failed to connect.*(?:socket closed|connection reset|http1\.x|parsing http/2)", re.IGNORECASE
+# What gRPC itself says of a connection, where the status is only UNAVAILABLE, by how it begins: a gateway's own message
+# may well be `upstream connect error ... connection timeout`.
+_UNCONNECTED = r"failed to connect to all addresses\b.*"
+_CAUSES_OF_UNAVAILABLE = (
+    ("tls", re.compile(_UNCONNECTED + r"(?:handshake failed|verification check|\bssl|\btsi)", re.IGNORECASE)),
+    (
+        "not-grpc",
+        re.compile(
+            _UNCONNECTED + r"(?:socket closed|connection reset|http1\.x|parsing http/2|\balpn\b)", re.IGNORECASE
+        ),
     ),
-    "connect-timeout": re.compile("connect.*(?:timed? ?out|timeout)", re.IGNORECASE),
-    "connect": re.compile("failed to connect|connection refused|name resolution|dns|unreachable", re.IGNORECASE),
-    "reset": re.compile("socket closed|connection reset|broken pipe|goaway|stream removed", re.IGNORECASE),
-}
+    ("connect-timeout", re.compile(_UNCONNECTED + "(?:timed? ?out|timeout)", re.IGNORECASE)),
+    ("connect", re.compile(_UNCONNECTED + "|errors resolving|dns resolution failed", re.IGNORECASE)),
+    ("reset", re.compile("stream removed|socket closed|connection reset|broken pipe|goaway|recvmsg", re.IGNORECASE)),
+)
+# A page of a gateway, in place of an answer of gRPC.
+_HTTP_STATUS = re.compile(r"received http2 header with status: (\d{3})", re.IGNORECASE)
 # Of the protocol itself, and so no metadata of a request.
 _NOT_METADATA = {"host", "content-type", "te", "content-length", "connection"}
 # What gRPC can send; a name that ends in -bin may have any value.
@@ -68,7 +74,7 @@ class GrpcSender:
 
         Raises:
             ValueError: a header cannot be sent, or the authorities cannot be used.
-            OSError: the file of authorities cannot be read.
+            OSError: a file of authorities cannot be read.
         """
         headers = given()
         self.traceparent = Traceparent(headers)
@@ -95,11 +101,8 @@ class GrpcSender:
         else:
             if name := server_name(headers):
                 options.append(("grpc.ssl_target_name_override", name))
-            certificates = None
-            if bundle := os.environ.get(authorities.VARIABLE):
-                authorities.tls_context()  # gRPC would blame the handshake of each request for wrong ones
-                certificates = Path(bundle).read_bytes()
-            self._channel = grpc.secure_channel(place, grpc.ssl_channel_credentials(certificates), options)
+            credentials = grpc.ssl_channel_credentials(authorities.in_pem())
+            self._channel = grpc.secure_channel(place, credentials, options)
         self._calls = {name: self._channel.unary_unary(method) for name, method in messages.METHODS.items()}
 
     def ask_metadata(self) -> Reply:
@@ -118,7 +121,7 @@ class GrpcSender:
 
     def _send(self, method: str, request: bytes) -> Reply:
         call = self._calls[method]
-        body, cause = b"", None
+        body, cause, status = b"", None, None
         metadata = (*self._metadata, *self.traceparent.renewed().items())
         start_ms = time.time() * 1000
         started_ns = time.perf_counter_ns()
@@ -128,13 +131,14 @@ class GrpcSender:
         except grpc.RpcError as error:
             ended_ns = time.perf_counter_ns()
             cause = _cause(error, (ended_ns - started_ns) / 1e9 >= self._timeout_s)
+            status = _http_status(error)
         return Reply(
             start_ms=start_ms,
             rtt_ms=(ended_ns - started_ns) / 1e6,
-            status=None,
+            status=status,
             headers=_NO_HEADERS,
             body=body,
-            sent_bytes=0 if cause in _NOT_SENT else len(request),
+            sent_bytes=0 if cause in NOT_CONNECTED else len(request),
             received_bytes=len(body),
             cause=cause,
             censored=cause in {"timeout", "connect-timeout"},
@@ -151,17 +155,24 @@ def _metadata_of(name: str, value: str) -> tuple[str, str | bytes]:
 
 
 _NO_HEADERS: Mapping[str, str] = {}
-_NOT_SENT = {"connect", "connect-timeout", "tls"}
 
 
 def _cause(error: grpc.RpcError, is_time_over: bool) -> str:
     """Return the cause of an error: how the connection failed, or the status of gRPC with the server's message."""
+    if status := _http_status(error):
+        return f"status-{status}"
     code, detail = error.code(), " ".join((error.details() or "").split())
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and is_time_over:
         return "timeout"
     if code is grpc.StatusCode.UNAVAILABLE:
-        for cause, pattern in _CAUSES_OF_UNAVAILABLE.items():
-            if pattern.search(detail):
+        for cause, pattern in _CAUSES_OF_UNAVAILABLE:
+            if pattern.match(detail):
                 return cause
     word = f"grpc-{code.name.lower().replace('_', '-')}"
     return f"{word}: {detail[:_DETAIL_CHARACTERS]}" if detail else word
+
+
+def _http_status(error: grpc.RpcError) -> int | None:
+    """Return the status of the page that came in place of an answer of gRPC; None if none did."""
+    page = _HTTP_STATUS.fullmatch(error.details() or "")
+    return int(page[1]) if page else None

@@ -1,8 +1,8 @@
 """Send one request and take its time, and nothing else inside that time."""
 
 import contextlib
-import os
 import signal
+import ssl
 import time
 from collections.abc import Mapping
 from types import FrameType
@@ -16,6 +16,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 import authorities
 from final import FinalResponse, TimedResponse, breaks_http, stamp_options
 from headers import given, server_name
+from lines import NOT_CONNECTED
 from traceparent import Traceparent
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
@@ -87,7 +88,6 @@ class Sender:
         self._timeout: Any = urllib3.Timeout(connect=min(connect_timeout_s, timeout_s), read=timeout_s)
         # Not a session, which adds what the environment and earlier answers say: proxies, passwords, cookies.
         self._adapter = _TimedAdapter() if is_timed else _Adapter()
-        self._verify: str | bool = True
         self.traceparent = Traceparent({})
         headers = {
             "Accept": accept,
@@ -110,9 +110,8 @@ class Sender:
         self.traceparent = Traceparent(headers)
         if name := server_name(headers):
             self._adapter.poolmanager.connection_pool_kw["server_hostname"] = name
-        self._verify = os.environ.get(authorities.VARIABLE) or True
-        if self._verify is not True and str(self._request.url).startswith("https:"):
-            authorities.tls_context()  # or each request would tell of wrong ones
+        if str(self._request.url).startswith("https:"):
+            self._adapter.poolmanager.connection_pool_kw["ssl_context"] = authorities.tls_context()
         signal.signal(signal.SIGALRM, _raise_overdue)
 
     def send(self, body: bytes | memoryview, receiver: Receiver | None = None) -> Reply:
@@ -146,7 +145,7 @@ class Sender:
         is_ended = exchange.is_left or cause == "reset"
         if is_ended and receiver is not None and receiver.whole_ns is not None:
             ended_ns, cause = receiver.whole_ns, None
-        if cause in {"connect", "connect-timeout"}:
+        if cause in NOT_CONNECTED:
             exchange.sent_bytes = 0
         return Reply(
             start_ms=start_ms,
@@ -167,7 +166,7 @@ class Sender:
 
     def _exchange(self, exchange: "_Exchange") -> None:
         # Any: see _Adapter.build_response
-        response: Any = self._adapter.send(self._request, stream=True, timeout=self._timeout, verify=self._verify)
+        response: Any = self._adapter.send(self._request, stream=True, timeout=self._timeout)
         with contextlib.closing(response):
             exchange.status, exchange.headers = response.status, response.headers
             if exchange.receiver is not None and exchange.receiver.begin(response.status, response.headers):
@@ -235,6 +234,8 @@ class _TlsConnection(_Connection, HTTPSConnection):
             super().connect()
         except TimeoutError as error:  # which urllib3 takes for that of an answer
             raise urllib3.exceptions.ConnectTimeoutError(self, "handshake") from error
+        except ssl.SSLError as error:  # told from those of a connection that stood
+            raise urllib3.exceptions.SSLError("handshake") from error
 
 
 class _TimedConnection(_Connection):
@@ -270,6 +271,9 @@ class _Adapter(HTTPAdapter):
         super().init_poolmanager(*arguments, **options)
         self.poolmanager.pool_classes_by_scheme = dict(self.pools)
 
+    def cert_verify(self, *_: Any) -> None:
+        """Leave the authorities to the connections' own TLS context; requests would have its own ones count."""
+
     def build_connection_pool_key_attributes(self, *arguments: Any, **options: Any) -> Any:
         """Return where a request goes, with the zone of an IPv6 address (`[fe80::1%25eth0]`) as urllib3 takes it."""
         place, tls = super().build_connection_pool_key_attributes(*arguments, **options)
@@ -301,13 +305,13 @@ def _cause(error: Exception) -> str:
         return "connect-timeout"
     if isinstance(error, requests.Timeout | urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "connect"
     # requests wraps urllib3's MaxRetryError, whose reason tells a connection refused from one that broke.
     wrapped = error.args[0] if error.args else None
     reason = getattr(wrapped, "reason", wrapped)
     if isinstance(reason, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
         return "connect"
+    if isinstance(reason, urllib3.exceptions.SSLError) and not isinstance(reason.args[0], ssl.SSLEOFError):
+        return "tls"
     if isinstance(reason, urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
     if isinstance(reason, urllib3.exceptions.ProtocolError) and breaks_http(reason.args[-1]):

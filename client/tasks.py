@@ -22,7 +22,7 @@ from arguments import DAY_S, count, number, statuses, url
 from dispatch import Dispatcher, DispatchError, Result
 from headers import given
 from interrupt import Interrupts, Stopped
-from lines import Account, LineError, Lines, complain
+from lines import NOT_CONNECTED, Account, LineError, Lines, complain
 from pool import Pool
 from pull import Pull
 from push import Calls, Push
@@ -112,7 +112,7 @@ def _ready(options: argparse.Namespace) -> Dispatcher:
 
 def _write_sample(account: Account, result: Result, intended_ms: float, sent_bytes: int) -> None:
     handover, outcome = result.handover, result.outcome
-    is_sent = handover.caller is not None and outcome.cause not in {"connect", "connect-timeout"}
+    is_sent = handover.caller is not None and outcome.cause not in NOT_CONNECTED
     account.sample(
         handover.task,
         intended_ms=intended_ms,

@@ -104,6 +104,7 @@ ANSWERS: dict[str, Callable[[Any], bytes]] = {
 }
 REFUSALS = {
     "not-ready": (grpc.StatusCode.UNAVAILABLE, "model not-ready is\nnot ready"),
+    "gateway": (grpc.StatusCode.UNAVAILABLE, "upstream connect error. reset reason: connection timeout"),
     "picky": (grpc.StatusCode.INVALID_ARGUMENT, "expected 4 features"),
     "late": (grpc.StatusCode.DEADLINE_EXCEEDED, "the queue is full"),
     "colourful": (grpc.StatusCode.INTERNAL, "\0 is \x1b[31mred\x1b[0m"),

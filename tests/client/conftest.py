@@ -222,3 +222,12 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def lines_of(journal: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in journal.read_text().splitlines()]
+
+
+def hashed(certificate: Path, folder: Path) -> Path:
+    """Return a folder in which OpenSSL finds the certificate."""
+    ask = ["openssl", "x509", "-noout", "-subject_hash", "-in", str(certificate)]
+    name = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
+    folder.mkdir()
+    (folder / f"{name}.0").symlink_to(certificate)
+    return folder

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import authorities
 from caller import Caller
 from headers import given, server_name
 from send import Sender
+from tests.client.conftest import hashed
 from tests.odd_server import OddServer, serving_oddly
 
 NAME = "hello.default.example.com"
@@ -74,8 +76,42 @@ def test_a_certificate_for_another_name_is_not_accepted(
 ) -> None:
     server, _ = encrypted
     monkeypatch.setenv("FRAMESTORM_HEADERS", header)
-    assert send(f"https://localhost:{server.port}/") == (None, "connect")
+    assert send(f"https://localhost:{server.port}/") == (None, "tls")
     assert server.received == []
+
+
+@clients
+def test_no_tls_where_it_is_called_for_is_told_from_no_connection(send: Send) -> None:
+    with serving_oddly(OddServer(greeting=b"220 ready\r\n")) as server:
+        assert send(f"https://127.0.0.1:{server.port}/") == (None, "tls")
+
+
+@clients
+@pytest.mark.parametrize("place", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_the_authorities_of_the_system_count(
+    send: Send,
+    place: str,
+    encrypted: tuple[OddServer, list[str | None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, _ = encrypted
+    certificate = Path(os.environ["REQUESTS_CA_BUNDLE"])
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    monkeypatch.setenv("FRAMESTORM_HEADERS", f"Host: {NAME}")
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+    monkeypatch.setenv("SSL_CERT_DIR", "/nowhere")
+    assert send(f"https://127.0.0.1:{server.port}/") == (None, "tls")
+    where = {"SSL_CERT_FILE": certificate, "SSL_CERT_DIR": hashed(certificate, tmp_path / "authorities")}[place]
+    monkeypatch.setenv(place, str(where))
+    assert send(f"https://127.0.0.1:{server.port}/") == (200, None)
+
+
+def test_usual_authorities_count_where_the_system_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    assert len(authorities.tls_context().get_ca_certs()) > 50
 
 
 @clients
@@ -83,24 +119,21 @@ def test_authorities_may_be_a_folder(
     send: Send, encrypted: tuple[OddServer, list[str | None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, _ = encrypted
-    certificate = Path(os.environ["REQUESTS_CA_BUNDLE"])
-    ask = ["openssl", "x509", "-noout", "-subject_hash", "-in", str(certificate)]
-    name = subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip()
-    folder = tmp_path / "authorities"
-    folder.mkdir()
-    (folder / f"{name}.0").symlink_to(certificate)
+    folder = hashed(Path(os.environ["REQUESTS_CA_BUNDLE"]), tmp_path / "authorities")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(folder))
     monkeypatch.setenv("FRAMESTORM_HEADERS", f"Host: {NAME}")
     assert send(f"https://127.0.0.1:{server.port}/") == (200, None)
 
 
 @clients
-@pytest.mark.parametrize("text", [None, "", "no certificate"])
+@pytest.mark.parametrize("text", [None, "", "no certificate", "a folder"])
 def test_authorities_that_cannot_be_used_are_named_at_the_start(
     send: Send, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = tmp_path / "bundle.pem"
-    if text is not None:
+    if text == "a folder":
+        bundle.mkdir()
+    elif text is not None:
         bundle.write_text(text)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
     with pytest.raises(ValueError, match=f"REQUESTS_CA_BUNDLE {bundle} cannot be used: "):

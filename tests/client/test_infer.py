@@ -2,19 +2,23 @@
 
 import json
 import os
+import socket
 import ssl
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import certifi
 import grpc
 import pytest
 
-from tests.client.conftest import CLIENT, Done, Forked, lines_of, wait_until
+from tests.client.conftest import CLIENT, Done, Forked, hashed, lines_of, wait_until
 from tests.model_server import ModelServer, serving_models
+from tests.odd_server import OddServer, serving_oddly
 
 FOUR = {"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [[1, 2, 3, 4]]}
 
@@ -105,6 +109,7 @@ def test_inputs_need_no_metadata(models: ModelServer) -> None:
         ("no-metadata", [], "grpc-unimplemented: no such call"),
         ("not-ready", [], "grpc-unavailable: model not-ready is not ready"),
         ("picky", [], "grpc-invalid-argument: expected 4 features"),
+        ("gateway", [], "grpc-unavailable: upstream connect error. reset reason: connection timeout"),
         ("late", [], "grpc-deadline-exceeded: the queue is full"),
         ("colourful", [], "grpc-internal: ? is ?[31mred?[0m"),
         ("failing", [], f"grpc-unknown: {'x' * 120}"),
@@ -174,10 +179,43 @@ def test_a_user_without_inputs_says_so(models: ModelServer, model: str, words: l
     assert why in user.stderr and not models.received
 
 
-def test_nothing_listens() -> None:
-    with start_infer("grpc://127.0.0.1:1/iris") as process:
+@pytest.mark.parametrize("url", ["grpc://127.0.0.1:1", "grpc://ssl.nowhere.invalid", "grpcs://nowhere.invalid"])
+def test_a_server_that_cannot_be_reached_or_has_no_address(url: str) -> None:
+    with start_infer(f"{url}/iris") as process:
         (sample,) = Done(process).samples
     assert (sample["cause"], sample["sent_bytes"]) == ("connect", 0)
+
+
+def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
+    """Return a frame of HTTP/2 (RFC 9113, section 4.1)."""
+    return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
+
+
+def answer_with_page(listener: socket.socket, status: bytes) -> None:
+    """Answer the first request as a gateway that has no answer of gRPC: by a page of HTTP."""
+    connection = listener.accept()[0]
+    with connection, connection.makefile("rb") as file:
+        connection.sendall(frame(4, 0, 0))  # SETTINGS
+        file.read(24)  # the preface
+        kind, flags = 0, 0
+        while (kind, flags & 1) != (0, 1):  # the end of the request's DATA
+            head = file.read(9)
+            kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+            file.read(int.from_bytes(head[:3], "big"))
+        fields = bytes([8, len(status)]) + status  # :status, by its number in HPACK's table
+        connection.sendall(frame(1, 4, stream, fields) + frame(0, 1, stream, b"<html>"))  # HEADERS, DATA
+        file.read()
+
+
+@pytest.mark.parametrize("status", [502, 503, 504, 404, 429])
+def test_a_page_of_a_gateway_is_an_error_by_its_status(status: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer_with_page, args=(listener, str(status).encode()))
+        thread.start()
+        with start_infer(f"grpc://127.0.0.1:{listener.getsockname()[1]}/iris", "--inputs", inputs(FOUR)) as process:
+            (sample,) = Done(process).samples
+        thread.join()
+    assert (sample["cause"], sample["status"], sample["sent_bytes"] > 0) == (f"status-{status}", status, True)
 
 
 def test_headers_reach_the_server_and_host_is_the_authority(models: ModelServer) -> None:
@@ -215,26 +253,49 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "cert.pem", folder / "key.pem"
 
 
-def test_tls_and_what_does_not_fit_it(models: ModelServer, certificate: tuple[Path, Path]) -> None:
+def test_tls_and_what_does_not_fit_it(models: ModelServer, certificate: tuple[Path, Path], tmp_path: Path) -> None:
     public, key = certificate
     credentials = grpc.ssl_server_credentials([(key.read_bytes(), public.read_bytes())])
+    other = certifi.where()
+    unknown = {"SSL_CERT_FILE": "/nowhere", "SSL_CERT_DIR": "/nowhere", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": ""}
+    of_system = {**unknown, "REQUESTS_CA_BUNDLE": ""}
     causes = {}
-    with serving_models(credentials) as secure:
-        for name, url, authorities in (
-            ("right", f"grpcs://localhost:{secure.port}/iris", str(public)),
-            ("not trusted", f"grpcs://localhost:{secure.port}/iris", ssl.get_default_verify_paths().cafile or ""),
-            ("plain to TLS", f"grpc://localhost:{secure.port}/iris", str(public)),
-            ("TLS to plain", f"grpcs://localhost:{models.port}/iris", str(public)),
-        ):
-            with start_infer(url, REQUESTS_CA_BUNDLE=authorities) as process:
+    with serving_models(credentials) as secure, serving_oddly(OddServer(context=server_context(*certificate))) as http:
+        for name, url, environment in (
+            ("right", f"grpcs://localhost:{secure.port}/iris", {"REQUESTS_CA_BUNDLE": str(public)}),
+            ("a folder", f"grpcs://localhost:{secure.port}/iris",
+             {"REQUESTS_CA_BUNDLE": str(hashed(public, tmp_path / "authorities"))}),
+            ("of the system", f"grpcs://localhost:{secure.port}/iris", {**of_system, "SSL_CERT_FILE": str(public)}),
+            ("of gRPC", f"grpcs://localhost:{secure.port}/iris",
+             {**of_system, "SSL_CERT_FILE": other, "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(public)}),
+            ("not trusted", f"grpcs://localhost:{secure.port}/iris", {"REQUESTS_CA_BUNDLE": other}),
+            ("not of a system", f"grpcs://localhost:{secure.port}/iris", of_system),
+            ("another name", f"grpcs://127.0.0.1:{secure.port}/iris", {"REQUESTS_CA_BUNDLE": str(public)}),
+            ("plain to TLS", f"grpc://localhost:{secure.port}/iris", {}),
+            ("TLS to plain", f"grpcs://localhost:{models.port}/iris", {"REQUESTS_CA_BUNDLE": str(public)}),
+            ("TLS without HTTP/2", f"grpcs://localhost:{http.port}/iris", {"REQUESTS_CA_BUNDLE": str(public)}),
+        ):  # fmt: skip
+            with start_infer(url, **environment) as process:
                 causes[name] = Done(process).samples[0]["cause"]
-    assert causes == {"right": None, "not trusted": "tls", "plain to TLS": "not-grpc", "TLS to plain": "tls"}
+    assert causes == {
+        **dict.fromkeys(("right", "a folder", "of the system", "of gRPC")),
+        **dict.fromkeys(("not trusted", "not of a system", "another name", "TLS to plain"), "tls"),
+        **dict.fromkeys(("plain to TLS", "TLS without HTTP/2"), "not-grpc"),
+    }
 
 
-@pytest.mark.parametrize("text", [None, "no certificate"])
+def server_context(public: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(public, key)
+    return context
+
+
+@pytest.mark.parametrize("text", [None, "no certificate", "a folder"])
 def test_authorities_that_cannot_be_used_are_named_at_the_start(tmp_path: Path, text: str | None) -> None:
     bundle = tmp_path / "bundle.pem"
-    if text is not None:
+    if text == "a folder":
+        bundle.mkdir()
+    elif text is not None:
         bundle.write_text(text)
     with start_infer("grpcs://127.0.0.1:1/iris", REQUESTS_CA_BUNDLE=str(bundle)) as process:
         user = Done(process)
