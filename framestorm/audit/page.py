@@ -153,7 +153,7 @@ def junit_xml(record: FunctionAudit) -> str:
         ),
     ]
     took_ms = (record.ended_ms or record.started_ms) - record.started_ms
-    return suite_xml(f"audit {Path(record.plan).stem}", cases, {"plan": record.plan}, record.started_ms, took_ms)
+    return suite_xml([f"audit {Path(record.plan).stem}"], cases, {"plan": record.plan}, record.started_ms, took_ms)
 
 
 def _chart(caching: Caching) -> Chart:

@@ -206,7 +206,7 @@ def junit_xml(comparison: Comparison) -> str:
     """Return the comparison as JUnit XML: a test case for each check; undecided checks are skipped or failed."""
     names = {side.label: side.name for side in comparison.sides}
     return suite_xml(
-        f"compare.{comparison.subject}",
+        ["compare", comparison.subject],
         [_case(each, comparison.undecided) for each in comparison.thresholds],
         {f"side {label}": name for label, name in names.items()} | {"verdict": comparison.verdict.word},
         comparison.made_ms,

@@ -183,7 +183,7 @@ def junit_xml(record: SearchRecord) -> str:
     ]
     name = Path(record.plan).stem
     took_ms = (record.ended_ms or record.started_ms) - record.started_ms
-    return suite_xml(f"find {name}", cases, {"plan": record.plan}, record.started_ms, took_ms)
+    return suite_xml([f"find {name}"], cases, {"plan": record.plan}, record.started_ms, took_ms)
 
 
 def _charts(record: SearchRecord) -> list[Chart]:

@@ -43,7 +43,7 @@ def junit_xml(summary: Summary) -> str:
     cases += [_against(check, summary) for check in summary.against.checks] if summary.against else []
     cases.append(Case("the run is complete", ("partial", "\n".join(missing)) if missing else None))
     return suite_xml(
-        suite_name(summary),
+        [suite_name(summary)],
         cases,
         {
             "folder": summary.name,
@@ -71,17 +71,22 @@ def _against(check: BaselineCheck, summary: Summary) -> Case:
 def suite_name(summary: Summary) -> str:
     """Return the run's title, or else the name of its plan or JTL; of a run without any, that of its folder."""
     run = summary.run
-    # A dot would divide the name in the view of a CI system.
     path = run.plan or run.source
-    name = run.title or (PurePath(path).stem if path else summary.name)
-    return name.replace(".", "_").strip()
+    return (run.title or (PurePath(path).stem if path else summary.name)).strip()
 
 
 def suite_xml(
-    name: str, cases: Sequence[Case], properties: Mapping[str, str], started_ms: float | None, duration_ms: float
+    names: Sequence[str],
+    cases: Sequence[Case],
+    properties: Mapping[str, str],
+    started_ms: float | None,
+    duration_ms: float,
 ) -> str:
-    """Return one suite of test cases as JUnit's XML; `started_ms` is epoch time, None if it is not known."""
-    full_name = legal(f"framestorm.{name}")
+    """Return one suite of test cases as JUnit's XML; `started_ms` is epoch time, None if it is not known.
+
+    names: the parts of the suite's name; those of a case's class name are these and its label.
+    """
+    full_name = ".".join(["framestorm", *map(_part, names)])
     failures = sum(case.failure is not None for case in cases)
     skipped = sum(case.skipped is not None for case in cases)
     counts = {"tests": len(cases), "failures": failures, "errors": 0, "skipped": skipped}
@@ -94,7 +99,7 @@ def suite_xml(
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})
     for case in cases:
-        classname = full_name if case.label is None else legal(f"{full_name}.{as_label(case.label)}")
+        classname = full_name if case.label is None else f"{full_name}.{_part(as_label(case.label))}"
         made = ET.SubElement(suite, "testcase", {"classname": classname, "name": legal(case.name), "time": "0"})
         if case.failure:
             kind, why = case.failure[0], legal(case.failure[1])
@@ -106,6 +111,11 @@ def suite_xml(
             ET.SubElement(made, "system-out").text = legal(case.output)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _part(name: str) -> str:
+    """Return a name as one part of a class name, which a CI system divides at each dot."""
+    return legal(name).replace(".", "_")
 
 
 def legal(text: str) -> str:

@@ -146,7 +146,7 @@ def junit_xml(summary: StudySummary) -> str:
     """JUnit's XML: a test case a hypothesis, which fails unless it is confirmed, and one a point."""
     started_ms = summary.progress.started_ms or summary.study.started_ms
     return suite_xml(
-        f"study.{summary.study.name}",
+        ["study", summary.study.name],
         [*map(_hypothesis_case, summary.hypotheses), *map(_point_case, summary.points)],
         {f"hypothesis: {each.name}": each.verdict for each in summary.hypotheses},
         started_ms,

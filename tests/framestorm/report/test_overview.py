@@ -23,6 +23,7 @@ from framestorm.report.load_words import load_in_words
 from framestorm.report.overview import criteria, errors_in_words, overview
 from framestorm.report.page import page_html
 from tests.framestorm.conftest import own_text, summary_of
+from tests.framestorm.results.conftest import START_MS, write_jtl
 
 
 def load(model: Any, *points: tuple[float, float], **more: Any) -> Load:
@@ -213,6 +214,20 @@ def test_names_in_junit_stay_the_same_from_run_to_run(three_users: Any) -> None:
     cases = {(case.get("classname"), case.get("name")) for case in ET.parse(again / "junit.xml").iter("testcase")}  # noqa: S314
     assert ("framestorm.face-blur.frame", "not (frame success < 100 %)") in cases
     assert "folder" in junit_xml(read(again / "summary.json", Summary))
+
+
+def test_a_dot_of_a_label_does_not_divide_its_class(tmp_path: Path) -> None:
+    """CI systems take what is before the last dot for a package."""
+    labels = ("/v1.2/pay", "index.html")
+    rows = [
+        {"timeStamp": START_MS + 100 * n, "elapsed": 50, "label": labels[n % 2], "success": "true"} for n in range(20)
+    ]
+    write_jtl(tmp_path / "samples.jtl", rows)
+    build(tmp_path, title="Shop 2.0")
+    root = ET.fromstring((tmp_path / "junit.xml").read_bytes())  # noqa: S314 - made by ourselves
+    of_labels = {str(case.get("classname")): case.get("name") for case in root.iter("testcase")}
+    assert of_labels["framestorm.Shop 2_0./v1_2/pay"] == 'not ("/v1.2/pay" success < 100 %)'
+    assert {name.count(".") for name in of_labels} == {1, 2}
 
 
 def test_words_of_a_load_are_shown_as_written_and_no_other_property_of_that_name() -> None:
