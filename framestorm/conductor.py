@@ -265,8 +265,8 @@ def _prepare(options: RunOptions) -> tuple[Prepared, Hosts | None]:
     check_criteria(plan, output, families)
     prepared = prepare(what, run_dir, where, hosts.function_url if hosts else None, plan)
     structure.check_elements(plan.path.name, plan.root)
-    for path, fragment in prepared.needs.fragments.items():
-        structure.check_elements(path.name, fragment)
+    for path in prepared.needs.fragments:
+        structure.check_elements(path.name, plans.parse(path))
     return prepared, hosts
 
 

@@ -162,7 +162,38 @@ def parse(path: Path) -> ET.Element:
         for element in tree:
             # As JMeter takes it: the class of an element is its attribute `class`, else its tag.
             element.tag = short_name(element.attrib.pop("class", element.tag))
+            if (is_enabled := element.get("enabled")) is not None:
+                element.set("enabled", _boolean(is_enabled))
+    for each in root.iter("boolProp"):
+        if "${" not in (text := each.text or ""):
+            each.text = _boolean(text)
     return root
+
+
+def _boolean(text: str) -> str:
+    """Return a boolean as JMeter writes it: all but `true`, in any letters, is false for it."""
+    return "true" if text.lower() == "true" else "false"
+
+
+def included(root: ET.Element) -> ET.Element:
+    """Return the part of a file that an Include Controller runs, as a plan: what is in its first Test Fragment.
+
+    JMeter looks for that at the top of the file, or directly in its Test Plan, and does not ask whether it is enabled.
+    All else in the file, such as a thread group to try the fragment, it leaves out.
+    """
+    part = ET.Element("jmeterTestPlan", root.attrib)
+    content = ET.SubElement(part, "hashTree")
+    tree: Iterable[ET.Element] = next(iter(root), ())
+    while children := list(tree):
+        tree = ()
+        for element, below in zip(children[::2], children[1::2], strict=False):
+            if element.tag == "TestFragmentController":
+                content.extend((ET.Element(element.tag, {**element.attrib, "enabled": "true"}), below))
+                break
+            if element.tag == "TestPlan":
+                tree = below
+                break
+    return part
 
 
 def write(root: ET.Element, path: Path) -> None:

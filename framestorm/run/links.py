@@ -3,7 +3,7 @@
 import itertools
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from framestorm.model import plan as plans
@@ -22,10 +22,10 @@ def findings(
 ) -> Iterator[str]:
     """Yield sentences on references that lead nowhere, and on listeners of which JMeter serves one only.
 
-    root: the plan's outermost element; fragments: those of the files that it includes, by their paths.
+    root: the plan's outermost element; fragments: what it includes of files, by their paths.
     """
     for path, fragment in fragments.items():
-        if not _has_test_fragment(fragment):
+        if fragment.find("hashTree/TestFragmentController") is None:
             why = "has no Test Fragment, so JMeter includes nothing of it"
             yield f"{plan_name}: {path.name} {why}: put its parts into one"
     pools = {_value(place.element, "dataSource", known) for place in places if place.element.tag == "JDBCDataSource"}
@@ -116,18 +116,6 @@ def _of_switch(plan_name: str, root: ET.Element, element: ET.Element, known: Kno
             yield f"{place}, but has only {len(parts)} parts, counted from 0: JMeter runs the first"
     elif value.strip() not in names and "default" not in map(str.lower, names) and not any("${" in n for n in names):
         yield f"{place}, but none of its parts has that name, nor the name default: JMeter runs none of them"
-
-
-def _has_test_fragment(root: ET.Element) -> bool:
-    """Return whether JMeter finds a Test Fragment in a file: at its top, or directly in its Test Plan."""
-    trees: Iterable[ET.Element] = root.iterfind("hashTree")
-    for tree in trees:
-        for element, below in _children(tree):
-            if element.tag == "TestFragmentController":
-                return True
-            if element.tag == "TestPlan":
-                return below is not None and any(e.tag == "TestFragmentController" for e, _ in _children(below))
-    return False
 
 
 def _value(element: ET.Element, name: str, known: Known) -> str | None:

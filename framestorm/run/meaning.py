@@ -26,7 +26,7 @@ def check(
 
     Args:
         plan: the plan.
-        fragments: the outermost elements of the files that it includes, by their paths.
+        fragments: what it includes of files, by their paths.
         files: what it names.
         known: its variables.
         values: of all properties.

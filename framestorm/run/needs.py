@@ -82,10 +82,8 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
     elements: list[ET.Element] = []
     found: dict[str, NamedFile] = {}
     every: list[NamedFile] = []
-    _note_encoding(plan.path)
+    _check_readable(plan, plan.path, plan.root, values)
     for root in roots:  # it grows by the fragments
-        structure.check(plan.path.name, root)
-        plugins.check(plan, root, values)
         own = plans.enabled_elements(root)
         elements += own
         for named in named_files(own, Known(elements, values, folder), folder, working_dir):
@@ -93,9 +91,10 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
             found[named.shown] = named
             every.append(named)
             if is_new and named.is_fragment and named.path is not None and _problem(named, folder) is None:
-                fragments[named.path] = plans.parse(named.path)
+                whole = plans.parse(named.path)
+                _check_readable(plan, named.path, whole, values)
+                fragments[named.path] = plans.included(whole)
                 roots.append(fragments[named.path])
-                _note_encoding(named.path)
     if old := next((named.text for named in every if _OLD_SCRIPT.fullmatch(named.text)), None):
         raise UsageError(
             f"{plan.path.name} is a copy of a plan of an earlier version, whose script {old} is now a class: make it "
@@ -146,7 +145,10 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
-def _note_encoding(path: Path) -> None:
+def _check_readable(plan: Plan, path: Path, root: ET.Element, values: Mapping[str, str]) -> None:
+    """Check that JMeter can read the file of a plan, or of a fragment: it reads all of that, too."""
+    structure.check(path.name, root)
+    plugins.check(plan, root, values)
     try:
         path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

@@ -109,7 +109,8 @@ def test_files_of_a_form_go_with_the_plan(pack: Pack, tmp_path: Path, monkeypatc
 def test_what_a_plan_includes_is_searched_too(pack: Pack, tmp_path: Path) -> None:
     (tmp_path / "plans" / "data" / "rows.csv").write_text("x")
     includes = element("IncludeController", IncludeController__includepath="../login.jmx")
-    (tmp_path / "login.jmx").write_text(PLAN.format(elements=csv("data/rows.csv") + includes))
+    fragment = PLAN.replace(GROUP.format(tag="ThreadGroup"), "<TestFragmentController/>")
+    (tmp_path / "login.jmx").write_text(fragment.format(elements=csv("data/rows.csv") + includes))
     contents = pack(includes)
     assert list(contents.files) == ["data/rows.csv"]
     (place,) = contents.fragments

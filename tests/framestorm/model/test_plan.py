@@ -249,3 +249,22 @@ def test_what_has_to_be_a_json_object_is_looked_at_before_the_load(wrong: str) -
     extra.check("")
     with pytest.raises(UsageError, match="extra must be fields of a JSON object"):
         extra.check(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_true"),
+    [("true", True), ("True", True), ("TRUE", True), ("False", False), ("no", False), ("1", False), (" true ", False)],
+)
+def test_booleans_are_those_of_jmeter(text: str, is_true: bool, tmp_path: Path) -> None:
+    """As JMeter 5.5 reads them in an attribute and in a boolProp, in the plan and in what is written of it."""
+    path = tmp_path / "orders.jmx"
+    serial = f'<boolProp name="TestPlan.serialize_threadgroups">{text}</boolProp>'
+    path.write_text(
+        PLAN.replace('testname="order" enabled="true"', f'testname="order" enabled="{text}"').replace(
+            '<TestPlan testname="orders" enabled="true"/>', f'<TestPlan testname="orders">{serial}</TestPlan>'
+        )
+    )
+    for _ in range(2):
+        plan = plans.read(path)
+        assert ("order" in plan.labels, plan.is_serial) == (is_true, is_true)
+        plans.write(plan.root, path)

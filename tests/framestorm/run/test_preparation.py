@@ -190,6 +190,30 @@ def test_only_a_property_that_nobody_reads_is_noted(
     assert [name for name in given if name in notes] == ["of_nobody"]
 
 
+@pytest.mark.parametrize("state", ["true", "false"])
+def test_of_an_included_file_the_first_test_fragment_counts(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in JMeter, whether that is enabled or not, and neither a thread group beside it nor a second fragment."""
+    monkeypatch.chdir(tmp_path)
+    include = (
+        '<IncludeController testname="part"><stringProp name="IncludeController.includepath">part.jmx</stringProp>'
+    )
+    plan = foreign.write_plan(tmp_path / "shop.jmx", f"{include}</IncludeController><hashTree/>", loops=3)
+    foreign.write_plan(tmp_path / "part.jmx", foreign.REQUEST.format(url="http://debug/${none}"))
+    fragments = "".join(
+        f'<TestFragmentController testname="{name}" enabled="{state}"/>'
+        f"<hashTree>{foreign.REQUEST.format(url=f'http://{name}/')}</hashTree>"
+        for name in ("first", "second")
+    )
+    part = tmp_path / "part.jmx"
+    part.write_text(part.read_text().replace("<ThreadGroup ", f"{fragments}<ThreadGroup ", 1))
+    prepared = prepare(What(plan), tmp_path / "run")
+    assert [(load.name, load.total) for load in prepared.loads] == [("threads", 2)]
+    assert [address.url for address in prepared.called] == ["http://first"]
+    assert capsys.readouterr().err == ""
+
+
 def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> None:
     scripts = "".join(foreign.script("", name).replace("JSR223Sampler", "DebugSampler") for name in ("user", "all"))
     plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
