@@ -48,6 +48,21 @@ venv_is_made() {
     [[ -x "$VENV/bin/python" && -f "$STAMP" && "$(sha256sum <"$LOCK")" == "$(<"$STAMP")" ]]
 }
 
+# Whether this user may make what is missing: a start by sudo leaves files of root.
+may_make_venv() {
+    local path
+    mkdir -p -- "$LOCAL/stamps" 2>/dev/null || return 1
+    for path in "$LOCAL" "$LOCAL/lock" "$LOCAL/stamps" "$STAMP" "$VENV"; do
+        [[ ! -e "$path" || -w "$path" ]] || return 1
+    done
+}
+
+refuse() {
+    local -r what="$LOCAL cannot be written to, and nothing in it is set up for $(id -un)"
+    [[ -O "$ROOT" && -d "$LOCAL" ]] || fail "$what: clone the project into a folder of yours"
+    fail "$what: if a start by sudo has made it, start by sudo again, or remove it by \`sudo rm -r $LOCAL\`"
+}
+
 make_venv() {
     local python
     python=$(find_python) || install_packages python3
@@ -66,9 +81,7 @@ make_venv() {
 
 main() {
     if ! venv_is_made; then
-        if ! mkdir -p -- "$LOCAL/stamps" 2>/dev/null || [[ ! -w "$LOCAL" ]]; then
-            fail "$LOCAL cannot be written to, and nothing in it is set up for $(id -un): clone the project into a folder of yours"
-        fi
+        may_make_venv || refuse
         command -v flock >/dev/null || install_packages util-linux
         # A second start waits for the first one's set-up and then uses what that has made.
         (

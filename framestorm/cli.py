@@ -5,7 +5,9 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from framestorm import paths
 from framestorm.errors import FramestormError, UsageError
 from framestorm.plain import tell, visible
 from framestorm.verbs import VERBS
@@ -26,13 +28,23 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         # A disk that is full, a folder without rights: what a run has measured is kept, and report shows it.
         where = f"{error.filename}: " if error.filename else ""
-        is_full = error.errno == errno.ENOSPC
-        advice = "; make room, and ./run.sh report RUN shows what a run had measured" if is_full else ""
-        tell(f"framestorm: {where}{error.strerror or error}{advice}")
+        tell(f"framestorm: {where}{error.strerror or error}{_advice(error)}")
         return FramestormError.exit_status
     except KeyboardInterrupt:
         tell("\nframestorm: stopped")
         return 130
+
+
+def _advice(error: OSError) -> str:
+    """Return what to do about an error of the system, if that is known."""
+    if error.errno == errno.ENOSPC:
+        return "; make room, and ./run.sh report RUN shows what a run had measured"
+    if isinstance(error, PermissionError) and Path(str(error.filename)).is_relative_to(paths.LOCAL):
+        return (
+            "; if a start by sudo has made it, start by sudo again, or remove what it has made by "
+            f"`sudo rm -r {paths.LOCAL}`: the next start makes it anew"
+        )
+    return ""
 
 
 def _verb(argv: Sequence[str]) -> tuple[str, Sequence[str]]:

@@ -4,6 +4,7 @@ Each piece leaves a stamp, the hash of what it was made from, as its last step: 
 and is made again from the start.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -315,11 +316,13 @@ def ensure(pieces: Sequence[Piece]) -> bool:
 
     Raises:
         FramestormError: a piece could not be made; those made before it stay.
+        PermissionError: another account has made what is to be replaced.
     """
     pieces = _with_needs(pieces)
     if all(piece.is_made() for piece in pieces):
         return False
     STAMPS.mkdir(parents=True, exist_ok=True)
+    _check_writable([STAMPS, *(piece.output for piece in pieces if not piece.is_made())])
     with _locked(), ThreadPoolExecutor(AT_ONCE) as pool:
         waiting = [piece for piece in pieces if not piece.is_made()]
         total = len(waiting)
@@ -341,6 +344,19 @@ def ensure(pieces: Sequence[Piece]) -> bool:
 def _with_needs(pieces: Iterable[Piece]) -> list[Piece]:
     """Return pieces with what they need, and what that needs, each once."""
     return list(dict.fromkeys(each for piece in pieces for each in (piece, *_with_needs(piece.needs))))
+
+
+def _check_writable(outputs: Iterable[Path]) -> None:
+    """Check, before anything is made, that what is there may be replaced: the programs that make it say it worse.
+
+    Raises:
+        PermissionError: another account has made it, such as root by sudo.
+    """
+    local = paths.LOCAL.resolve()
+    for path in outputs:
+        is_here = os.path.lexists(path) and path.parent.resolve().is_relative_to(local)
+        if is_here and not os.access(path, os.W_OK, follow_symlinks=False):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def _make(piece: Piece, position: str) -> None:

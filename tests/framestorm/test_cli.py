@@ -216,6 +216,18 @@ def test_a_disk_that_is_full_is_one_sentence(
     assert said.startswith("framestorm: run.json: No space left on device; make room") and said.count("\n") == 1
 
 
+def test_what_a_start_by_sudo_left_is_said_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_words: object) -> int:
+        raise PermissionError(13, "Permission denied", str(paths.LOCAL / "lock"))
+
+    monkeypatch.setitem(VERBS, "lab", fail)
+    assert _main("lab") == 1
+    said = capsys.readouterr().err
+    assert f"{paths.LOCAL}/lock: Permission denied; " in said and f"`sudo rm -r {paths.LOCAL}`" in said
+
+
 def test_a_ctrl_c_while_it_is_being_loaded_leaves_no_traceback() -> None:
     program = (
         "import os, runpy, signal, sys, types\n"

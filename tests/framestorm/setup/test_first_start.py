@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from framestorm import paths
@@ -50,6 +51,28 @@ def test_a_checkout_of_someone_else(tmp_path: Path) -> None:
     done = subprocess.run([tmp_path / "run.sh"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{tmp_path}/.local cannot be written to" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_what_a_start_by_sudo_has_made_is_named_with_what_to_do() -> None:
+    """As an account that root is kept from being: rights do not hold root off."""
+    user = 65534 if os.geteuid() == 0 else os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder)
+        shutil.copy2(paths.ROOT / "run.sh", checkout)
+        (checkout / "framestorm").mkdir()
+        (checkout / "framestorm" / "requirements.txt").touch()
+        (checkout / ".local" / "stamps").mkdir(parents=True)
+        venv = checkout / ".local" / "venv"
+        venv.mkdir(mode=0o500)
+        for path in (checkout, *checkout.rglob("*")):
+            os.chown(path, user, -1)
+        command, local = [checkout / "run.sh"], checkout / ".local"
+        done = subprocess.run(command, user=user, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and f"`sudo rm -r {local}`" in done.stderr and len(done.stderr.splitlines()) == 1
+        venv.rmdir()
+        local.chmod(0o500)
+        assert subprocess.run(command, user=user, capture_output=True, text=True, check=False).stderr == done.stderr
+        local.chmod(0o700)
 
 
 def test_modules_of_the_folder_that_it_is_started_in_are_not_python_s(tmp_path: Path) -> None:

@@ -45,6 +45,18 @@ def test_a_piece_is_made_once_and_again_when_its_input_changes_or_its_output_is_
     assert piece.output.read_text() == "made from two\n"
 
 
+def test_a_piece_of_another_account_is_named_before_anything_is_made(
+    piece: setup.Piece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup.ensure([piece])
+    piece.inputs[0].write_text("two")
+    monkeypatch.setattr(setup.os, "access", lambda path, mode, **_: path != piece.output)
+    other = replace(piece, name="other", output=piece.output.with_name("other"))
+    with pytest.raises(PermissionError) as refusal:
+        setup.ensure([other, piece])
+    assert refusal.value.filename == str(piece.output) and not other.output.exists()
+
+
 def test_an_interrupted_piece_is_made_again(piece: setup.Piece) -> None:
     whole_make = piece.make
 
