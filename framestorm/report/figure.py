@@ -185,6 +185,11 @@ class Clock:
     def at(self, seconds: float) -> float:
         return float(f"{(seconds - self.start_s) / self.scale:.6g}")
 
+    def words(self, seconds: float) -> str:
+        """Return a moment in words, which need no sign."""
+        at = self.at(seconds)
+        return f"at {at:.3g} {self.unit}" if at >= 0 else f"{-at:.3g} {self.unit} before the load"
+
     def x(self, seconds: Sequence[float | None]) -> Values:
         return scaled([None if each is None else each - self.start_s for each in seconds], self.scale, digits=6)
 
@@ -250,7 +255,7 @@ def marked(chart: Chart, marks: list[Mark], clock: Clock) -> Chart:
     labels = _labels(loud, clock) if chart.panels == 1 else []
     annotations = [*chart.layout.get("annotations", ()), *labels]
     chart.layout = chart.layout | {"shapes": shapes, "annotations": annotations}
-    events = "; ".join(f"{mark.label} at {clock.at(mark.at_s):.3g} {clock.unit}" for mark in marks[:MAX_LABELS])
+    events = "; ".join(f"{mark.label} {clock.words(mark.at_s)}" for mark in marks[:MAX_LABELS])
     more = f", and {len(marks) - MAX_LABELS} more" if len(marks) > MAX_LABELS else ""
     shaded = " Shaded: load without the share of the lost host." if any(mark.is_shaded for mark in marks) else ""
     chart.caption += f" Marked: {events}{more}.{shaded}"

@@ -58,6 +58,7 @@ def page_html(summary: Summary) -> str:
             "as_label": as_label,
             "range": _range,
             "after": _after,
+            "moment": _moment,
             "path_words": _path_words,
         },
         s=summary,
@@ -215,6 +216,11 @@ def _path_words(summary: Summary) -> str:
     names, share = units.listed([part.name for part in parts]), units.percent(added_ms / rtt.p50.value)
     median = units.duration(rtt.p50.value)
     return f"{words}Of the run's median, {median}, {names} are about {units.duration(added_ms)} ({share})."
+
+
+def _moment(since_ms: float) -> str:
+    """Return a moment by its time since a start; what was before that is said to be."""
+    return units.duration(since_ms) if since_ms >= 0 else f"{units.duration(-since_ms)} before"
 
 
 def _after(activation: Activation, step: str) -> str:

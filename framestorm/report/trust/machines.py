@@ -34,8 +34,9 @@ NAMED_STALLS = 3
 
 
 def _since_start(summary: Summary, at_s: float) -> str:
-    """Return a moment as people read it: since the start of the load."""
-    return duration(1000 * (at_s - summary.load_start_s))
+    """Return a moment as people read it: how long after the start of the load, or before it."""
+    after_ms = 1000 * (at_s - summary.load_start_s)
+    return f"{duration(abs(after_ms))} {'before' if after_ms < 0 else 'after'} the start of the load"
 
 
 def losses(summary: Summary) -> list[str]:
@@ -47,9 +48,9 @@ def losses(summary: Summary) -> list[str]:
         if loss.last_sample_s is not None:
             last = f"Its last {summary.unit} that arrived started at {_since_start(summary, loss.last_sample_s)}."
         sentences.append(
-            f"{loss.host} was lost {_since_start(summary, loss.at_s)} after the start of the load{reason}: its share "
-            f"of it, {share}, was missing from then on. {last} Throughput and times after the loss describe the "
-            "smaller load; figures of the whole run mix both."
+            f"{loss.host} was lost {_since_start(summary, loss.at_s)}{reason}: its share of it, {share}, was missing "
+            f"from then on. {last} Throughput and times after the loss describe the smaller load; figures of the "
+            "whole run mix both."
         )
     return sentences
 
@@ -65,23 +66,18 @@ def replicas(summary: Summary) -> list[str]:
             lost = f"{plural(one.failed, summary.unit)} in progress then failed" if one.failed else "none failed then"
             sentences.append(
                 f"{one.name} of {each.function} {why} ({one.reason}, exit status {one.exit_status}) "
-                f"{_since_start(summary, one.at_s)} after the start of the load: {lost}."
+                f"{_since_start(summary, one.at_s)}: {lost}."
             )
         sentences += [
             f"Node {outage.node}, which had replicas of {each.function}, was not ready for "
-            f"{duration(outage.length_s * 1000)}, from {_since_start(summary, outage.at_s)} after the start of the "
-            "load on. A cluster notices that a node is gone only some 40 s later: its replicas may have answered "
-            "nothing since before then."
+            f"{duration(outage.length_s * 1000)}, from {_since_start(summary, outage.at_s)} on. A cluster "
+            "notices that a node is gone only some 40 s later: its replicas may have answered nothing since before "
+            "then."
             for outage in each.node_outages
         ]
         for group in each.vanished:
             names = "" if group.replicas < len(group.names) else f" ({', '.join(group.names)})"
-            ends.append(
-                (
-                    group.replicas,
-                    f"{names} ended {_since_start(summary, group.at_s)} after the start of the load",
-                )
-            )
+            ends.append((group.replicas, f"{names} ended {_since_start(summary, group.at_s)}"))
         named = sum(group.replicas for group in each.vanished) + len(each.ended)
         ends.append((each.lost - named, " ended between two measurements"))
         sentences += [

@@ -102,6 +102,16 @@ def test_a_sample_of_1970_has_no_times(fake_run: Any) -> None:
     assert "1 sample has a time that cannot be" in warning_text(summary)
 
 
+def test_a_slave_that_was_lost_before_the_load_has_no_negative_time(slave_lost: Any) -> None:
+    """JMeter takes seconds until it sends anything, and a slave may be lost meanwhile."""
+    summary, page = summary_and_page(slave_lost.write_slaves(SHARES, {"slave2": -3.0}), status=4)
+    before_s = summary.load_start_s + 3
+    assert f"slave2 was lost {before_s:.2f} s before the start of the load" in warning_text(summary)
+    assert f'<td class="number bad">{before_s:.2f} s before</td>' in page
+    assert f"Marked: slave2 lost {before_s:.3g} s before the load" in page
+    assert not re.search(r"lost(</th>| at)? -\d|>-\d[\d.]* m?s<", page)
+
+
 def test_a_lost_slave_is_said_with_its_share(slave_lost: Any) -> None:
     summary, page = summary_and_page(slave_lost.write_slaves(SHARES | {"slave3": "1"}, LOST_S), status=4)
     (loss,) = summary.losses
