@@ -14,6 +14,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import authorities
+from coding import codings, is_readable
 from final import FinalResponse, TimedResponse, breaks_http, stamp_options
 from headers import given, server_name
 from lines import NOT_CONNECTED
@@ -199,8 +200,12 @@ class Sender:
 
 
 def _is_coded(response: Any) -> bool:
-    """Return whether there is a coding to take off: others need not be copied."""
-    return "Content-Encoding" in response.headers
+    """Return whether there is a coding to take off, and have urllib3 see nothing else: others need not be copied."""
+    names = codings(response.headers)
+    if not names or not is_readable(response.headers):
+        return False
+    response.headers["Content-Encoding"] = ", ".join(names)  # urllib3 would take `identity` in a list for `deflate`
+    return True
 
 
 class _Exchange:

@@ -48,7 +48,8 @@ class Tokens:
         self._is_known = False  # the form of a piece
 
     def begin(self, status: int, headers: Mapping[str, str]) -> bool:
-        media_type = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        # The last one counts if a gateway adds its own, as in browsers.
+        media_type = headers.get("Content-Type", "").rpartition(",")[2].partition(";")[0].strip().lower()
         parser = PARSERS.get(media_type)
         if status != 200:
             return False

@@ -113,6 +113,9 @@ ANSWERS = {
     "flag": Answer(500, body=b'{"error": true, "message": "no worker"}'),
     "nested-errors": Answer(500, body=b'{"error": ' * 50 + b'""' + b"}" * 50),
     "gzip": events(gzip.compress(GOOD), coding("gzip")),
+    "identity-gzip": events(gzip.compress(GOOD), coding("identity, gzip")),
+    "two-types": events(GOOD, ("Content-Type", "text/event-stream")),
+    "gzip-zstd": events(b"(\xb5/\xfd", coding("gzip, zstd")),
     "no-gzip": events(GOOD, coding("gzip")),
     "zstd": events(b"\x28\xb5\x2f\xfd", coding("zstd")),
     "no-text": events(sse(call(""), adds(content=[[]], refusal={}), adds(tool_calls=[None, "", 1]), DONE)),
@@ -198,6 +201,8 @@ def ask(model: StandIn, behaviour: str, *words: object) -> Done:
         ("padded-end", 1, 1, "pieces"),
         ("absurd-usage", 1, 1, "pieces"),
         ("gzip", 5, 3, "server"),
+        ("identity-gzip", 5, 3, "server"),
+        ("two-types", 5, 3, "server"),
         ("ollama-chat", 7, 2, "server"),
         ("ollama", 1, 1, "pieces"),
     ],
@@ -211,7 +216,7 @@ def test_a_stream_is_counted(model: StandIn, behaviour: str, tokens: int, pieces
     )  # fmt: skip
     assert 0 < sample["ttft_ms"] <= sample["rtt_ms"]
     assert sample["tokens_per_s"] == pytest.approx(1000 * tokens / sample["rtt_ms"], rel=1e-3)
-    assert sample["received_bytes"] == len(GOOD if behaviour == "gzip" else ANSWERS[behaviour].body or b"")
+    assert sample["received_bytes"] == len(GOOD if "gzip" in behaviour else ANSWERS[behaviour].body or b"")
     assert sample["first_pieces"] == pieces  # of a server that writes them in one go
     has_gaps = pieces > 1
     for name in ("itl_mean_ms", "itl_p99_ms", "itl_max_ms", "tpot_ms"):
@@ -232,6 +237,7 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("whole", "no-stream: application/json"),
         ("no-gzip", "not-http"),
         ("zstd", "unknown-coding"),
+        ("gzip-zstd", "unknown-coding"),
         ("no-text", "no-tokens"),
         ("deep", "no-tokens"),
         ("garbage", "not-http"),

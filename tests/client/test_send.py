@@ -91,13 +91,24 @@ def test_an_url_that_cannot_be_asked(url: str) -> None:
 
 
 def test_an_answer_is_unpacked_although_that_was_not_asked_for() -> None:
-    for coding, body in (("gzip", gzip.compress(BODY)), ("deflate", zlib.compress(BODY)), ("gzip", b"")):
-        answer = Answer(content_type="text/plain", body=body, headers=(("Content-Encoding", coding),))
+    packed = gzip.compress(BODY)
+    for codings, body, unpacked in (
+        (("gzip",), packed, BODY),
+        (("deflate",), zlib.compress(BODY), BODY),
+        (("gzip",), b"", b""),
+        (("identity",), BODY, BODY),
+        (("identity, gzip",), packed, BODY),
+        (("Gzip", "identity"), packed, BODY),
+        (("deflate, x-gzip",), gzip.compress(zlib.compress(BODY)), BODY),
+        (("gzip, zstd",), b"(\xb5/\xfd", b"(\xb5/\xfd"),
+    ):
+        headers = tuple(("Content-Encoding", coding) for coding in codings)
+        answer = Answer(content_type="text/plain", body=body, headers=headers)
         with serving(server=StandIn([answer])) as server:
             sender = Sender(server.url, "text/plain", "text/plain", timeout_s=5, connect_timeout_s=1)
             sender.begin()
             reply = sender.send(BODY)
-        assert (reply.status, reply.cause, reply.body) == (200, None, BODY if body else b"")
+        assert (reply.status, reply.cause, reply.body) == (200, None, unpacked), codings
 
 
 def test_the_environments_proxy_is_not_used(
