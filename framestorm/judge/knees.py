@@ -9,6 +9,7 @@ import numpy as np
 from framestorm.judge import wording
 from framestorm.judge.cells import Cell, groups
 from framestorm.model import study as design
+from framestorm.model.aliases import ours
 from framestorm.model.expectation import INCONCLUSIVE, HypothesisVerdict, whole_verdict
 from framestorm.model.metric import metric as metric_of
 from framestorm.model.study import Claim, Value
@@ -20,33 +21,40 @@ from framestorm.stats.scalability import FEWEST_LOADS, Knee, fit_usl, knee
 
 WITHIN = 0.05
 SERVED = "served_per_s"
-# Factors that are load, and those of them to which a scalability law applies.
+ASKED = "asked_per_s"
+# Factors that are load; people have other words for two of them.
 LOADS = ("users", "workers", "target.replicas", "rate_per_s")
-CLOSED = LOADS[:3]
+WITH_ALIASES = ("users", "rate_per_s")
 CURVE_POINTS = 33
 METHOD = "above the largest load that certainly keeps up, by Student's or Welch's interval at each load"
 
 
 @dataclass(frozen=True)
 class _Line:
-    """The rates at points that differ only in their load: by load, one per repetition. empty: cells without a rate."""
+    """The rates at points that differ only in their load: by load, one per repetition.
+
+    empty: cells without a rate. is_closed: the load is no rate of requests per second, but users, replicas or the like.
+    """
 
     factors: dict[str, Value]
     rates: dict[float, list[float]]
     empty: list[Cell]
+    is_closed: bool
 
 
 def _lines(study: StudyResults, points: Sequence[Point], over: str, metric: str) -> Iterator[_Line]:
     cells = [Cell(point, None, point.factors) for point in points]
     for places in groups(cells, over):
-        line = _Line({name: value for name, value in cells[places[0]].factors.items() if name != over}, {}, [])
+        rates, empty, is_rate = dict[float, list[float]](), list[Cell](), True
         for cell in (cells[place] for place in places):
-            runs = study.runs(cell.point, study.repetitions)
-            if rates := [value for row in runs if (value := row.value(metric)) is not None]:
-                line.rates[float(cell.factors[over])] = rates
+            runs, load = study.runs(cell.point, study.repetitions), float(cell.factors[over])
+            is_rate = is_rate and all(math.isclose(row.value(ASKED) or 0.0, load, rel_tol=0.01) for row in runs)
+            if of_cell := [value for row in runs if (value := row.value(metric)) is not None]:
+                rates[load] = of_cell
             else:
-                line.empty.append(cell)
-        yield line
+                empty.append(cell)
+        factors = {name: value for name, value in cells[places[0]].factors.items() if name != over}
+        yield _Line(factors, rates, empty, is_closed=not (is_rate or over.endswith("_per_s")))
 
 
 def judge_knee(study: StudyResults, claim: Claim, asked: design.KneeClaim) -> ClaimAnswer:
@@ -61,7 +69,7 @@ def judge_knee(study: StudyResults, claim: Claim, asked: design.KneeClaim) -> Cl
         if line.empty:
             notes.append(f"No figure at {'; '.join(cell.name for cell in line.empty)}.")
         n = max([n, *map(len, line.rates.values())])
-        one, words = knee(line.rates, within, closed=over in CLOSED), "insufficient data"
+        one, words = knee(line.rates, within, closed=line.is_closed), "insufficient data"
         verdict = INCONCLUSIVE
         if one is not None:
             knees.append(one)
@@ -105,10 +113,11 @@ def _in_words(one: Knee, over: str, *, is_last: bool) -> str:
 
 
 def scalability(study: StudyResults) -> list[ScalabilityLine]:
-    """For every line of throughput over users, workers, replicas or rate: the law's parameters, and the knee."""
+    """For every line of throughput over users, workers, replicas or a rate: the law's parameters, and the knee."""
     metric = "throughput_per_s" if "throughput_per_s" in study.derived else SERVED
     lines = []
-    for over in LOADS:
+    names = [name for name in study.record.definition.factors if name in LOADS or ours(name, WITH_ALIASES)]
+    for over in names:
         points = [point for point in study.points if is_number(point.factors.get(over))]
         users = [as_number(point.factors.get("users")) or 0 for point in study.points]
         if over == "target.replicas" and max(users) > 0:
@@ -121,10 +130,10 @@ def scalability(study: StudyResults) -> list[ScalabilityLine]:
 
 
 def _scalability(line: _Line, over: str, metric: str) -> ScalabilityLine | None:
-    one, fit, drawn = knee(line.rates, WITHIN, closed=over in CLOSED), None, None
+    one, fit, drawn = knee(line.rates, WITHIN, closed=line.is_closed), None, None
     pairs = [(load, rate) for load, rates in line.rates.items() for rate in rates]
     loads = sorted(line.rates)
-    if over in CLOSED and min(min(pair) for pair in pairs) > 0:
+    if line.is_closed and min(min(pair) for pair in pairs) > 0:
         fit = fit_usl([load for load, _ in pairs], [rate for _, rate in pairs])
         curve = np.geomspace(loads[0], loads[-1], CURVE_POINTS)
         drawn = LawCurve(curve.tolist(), fit.throughput(curve).tolist())
