@@ -46,6 +46,9 @@ def _customise(root: Path, sources: list[Archive]) -> None:
     """Turn the freshly unpacked system into a host's disk."""
     (root / "etc/apt/sources.list").write_text("".join(f"{archive.line}\n" for archive in sources))
     (root / "etc/apt/apt.conf.d/90lab").write_text(_apt_settings())
+    auth = root / "etc/apt/auth.conf"
+    auth.touch(mode=0o600)
+    auth.write_text(archives.logins(sources))
     if _CERTIFICATES.is_file():
         shutil.copyfile(_CERTIFICATES, root / "etc/ssl/lab.crt")
     # Java on a host makes its own store of the certificates that the system trusts.

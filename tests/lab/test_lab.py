@@ -66,7 +66,7 @@ def test_the_password_of_apt_s_proxy_is_in_no_command_and_not_in_the_system(
     def make_system(command: list[str]) -> None:
         commands.append(" ".join(command))
         (settings,) = (Path(word.removeprefix("--aptopt=")) for word in command if word.startswith("--aptopt="))
-        assert settings.stat().st_mode & 0o077 == 0
+        assert settings.parent.stat().st_mode & 0o077 == 0
         kept.parent.mkdir(parents=True)
         kept.write_text(settings.read_text())
         assert "secret" in kept.read_text()
