@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+MOSTLY = 0.5
 # How it shows that a function did not keep up.
 Sign = Literal["backlog", "timed_out", "refused", "unsent", "queued"]
 
@@ -53,6 +54,7 @@ class Overload:
         one-sided 95 % interval.
     before_ms, after_ms: mean response times in the first and in the second half, None if there are none.
     least_ms, typical_ms: the 5th percentile and the median.
+    failed_share: of the time that was waited, the share in requests that failed; failed_ms: their mean.
     timed_out, refused: how many did, or were; unsent: how many requests, of arrivals those of the whole load.
     generator: why the load generator may be to blame, empty if it is not.
     queue: that of the function, if it grew; the only sign of a load without a schedule.
@@ -73,9 +75,16 @@ class Overload:
     after_ms: float | None = None
     least_ms: float | None = None
     typical_ms: float | None = None
+    failed_share: float = 0.0
+    failed_ms: float | None = None
     timed_out: int = 0
     refused: int = 0
     unsent: int = 0
     generator: str = ""
     queue: Queue | None = None
     name: str = ""
+
+    @property
+    def is_held_by_failures(self) -> bool:
+        """Whether arrivals found no free thread mostly because others waited for requests that failed."""
+        return self.signs == ["unsent"] and self.failed_share >= MOSTLY

@@ -240,7 +240,7 @@ class Reached:
     asked: arrivals that were due in span_s, from the first sample of the groups on; sent: samples that were started.
     is_kept: the two agree, and no second had many more than were due.
     limit: the most threads that may send at the same time, None without a limit; each_s: the mean time that the answers
-        of one arrival took; most_per_s: the highest rate of the schedule.
+        of one arrival took, failed_s that of those with an error; most_per_s: the highest rate of the schedule.
     last_s: when the last was sent. short_s: in how many seconds too few were, the last of them before short_until_s.
     burst: how many were sent in a second in which burst_due were due, 0 if none had many more.
     failed: samples of the groups with an error. dropped: arrivals for which no thread was free.
@@ -256,6 +256,7 @@ class Reached:
     most_per_s: float = 0.0
     limit: int | None = None
     each_s: float = 0.0
+    failed_s: float = 0.0
     last_s: float = 0.0
     short_s: int = 0
     short_until_s: int = 0

@@ -73,9 +73,13 @@ def overload(
         "least_ms": pl.col("rtt_ms").filter("ok").quantile(SHORTEST),
         "typical_ms": pl.col("rtt_ms").filter("ok").median(),
         "busy_s": pl.col("rtt_ms").sum() / 1000,
+        "failed_s": pl.col("rtt_ms").filter(~pl.col("ok")).sum() / 1000,
+        "failed_ms": pl.col("rtt_ms").filter(~pl.col("ok")).mean(),
         "late_ms": (pl.col("start_ms") - pl.col("intended_ms")).mean(),
     }
-    n, mean_ms, cut_ms, least_ms, typical_ms, busy_s, late_ms = within.select(pl.len(), **times).collect().row(0)
+    n, mean_ms, cut_ms, least_ms, typical_ms, busy_s, failed_s, failed_ms, late_ms = (
+        within.select(pl.len(), **times).collect().row(0)
+    )
     if n < LEAST_SAMPLES:
         return None
     bins = _bins(known, stretch, min(MOST_BINS, n // BINS_BY * BINS_BY))
@@ -117,6 +121,8 @@ def overload(
         after_ms=grown.after_ms,
         least_ms=least_ms,
         typical_ms=typical_ms,
+        failed_share=round(failed_s / busy_s, 6) if busy_s else 0.0,
+        failed_ms=failed_ms,
         timed_out=int(bins["timed_out"].sum()),
         refused=int(bins["refused"].sum()),
         unsent=dropped,

@@ -37,10 +37,11 @@ def _of_load(load: Load, record: Record, every: pl.LazyFrame, cut_ms: float | No
     # The samples of processes do not name their thread: a plan with these has one group.
     of_groups = every if record.has_users else every.filter(is_of_groups("user", load.groups, record.slaves))
     is_ok = pl.col("ok").fill_null(value=False)
-    first_ms, user_ms, failed, threads = (
+    first_ms, user_ms, failed_ms, failed, threads = (
         of_groups.select(
             pl.col("start_ms").min(),
             pl.col("rtt_ms").filter(IS_OWN).sum(),
+            pl.col("rtt_ms").filter(~is_ok & IS_OWN).sum().alias("failed_ms"),
             (~is_ok & IS_OWN).sum().alias("failed"),
             pl.struct("host", "user").n_unique().alias("threads"),
         )
@@ -63,8 +64,9 @@ def _of_load(load: Load, record: Record, every: pl.LazyFrame, cut_ms: float | No
     most = sum(each for each in limits if each)
     limit = (most if record.has_users else min(threads, most)) if all(limits) else None
     cut_s = None if cut_ms is None else (cut_ms - first_ms) / 1000
-    each_s = user_ms / 1000 / len(starts_s) if starts_s else 0.0
-    return _compared(load, starts_s, cut_s, limit, each_s, int(failed))
+    each_s, failed_s = (ms / 1000 / max(1, len(starts_s)) for ms in (user_ms, failed_ms))
+    reached = _compared(load, starts_s, cut_s, limit, each_s)
+    return replace(reached, failed_s=round(failed_s, 6), failed=int(failed))
 
 
 def _is_paced(load: Load, of_groups: pl.LazyFrame) -> pl.Expr:
@@ -77,7 +79,7 @@ def _is_paced(load: Load, of_groups: pl.LazyFrame) -> pl.Expr:
 
 
 def _compared(
-    load: Load, starts_s: Sequence[float], cut_s: float | None, limit: int | None, each_s: float = 0.0, failed: int = 0
+    load: Load, starts_s: Sequence[float], cut_s: float | None, limit: int | None, each_s: float = 0.0
 ) -> Reached:
     """Return what was sent of one schedule; starts are in order and count from the first of the thread group."""
     n, last_s = len(starts_s), starts_s[-1] if starts_s else 0.0
@@ -119,5 +121,4 @@ def _compared(
         short_until_s=short[-1] + 1 if short else 0,
         burst=of_second[largest] if is_burst else 0,
         burst_due=round(due[largest], 3) if is_burst else 0.0,
-        failed=failed,
     )

@@ -3,9 +3,10 @@
 import math
 from itertools import pairwise
 
+from framestorm.model.overload import MOSTLY
 from framestorm.model.series import Curves
 from framestorm.model.summary import Reached, Summary
-from framestorm.model.units import as_number, count, duration, listed, plural
+from framestorm.model.units import as_number, count, duration, listed, percent, plural
 from framestorm.report.trust.machines import is_saturated
 
 REACHED = 0.95  # of the users that were asked for
@@ -36,6 +37,8 @@ def arrivals(summary: Summary) -> list[str]:
             "an answer, so the load generator, not the function, was too slow"
         )
         advice = "Give JMeter free cores, lower the rate, or use more slaves."
+    elif (overload := summary.facts.overload) and overload.is_held_by_failures:
+        advice = "Find the cause of the errors first: more threads would wait for such requests too."
     were = "was" if dropped == 1 else "were"
     return [
         f"{count(dropped)} of {plural(due, 'arrival')} {were} dropped: {why}. The configured rate was not offered; "
@@ -83,10 +86,12 @@ def _why_fewer_arrivals(reached: Reached, summary: Summary) -> list[str]:
         most_per_s = reached.limit / reached.each_s
         if most_per_s < reached.most_per_s / REACHED:
             needed = math.ceil(reached.most_per_s * reached.each_s * 1.1)
+            advice = f"; for {reached.most_per_s:.3g}/s it needs about {plural(needed, 'thread')}"
+            if reached.failed_s >= MOSTLY * reached.each_s:
+                advice = f", {percent(reached.failed_s / reached.each_s)} of that time for samples that failed"
             reasons.append(
                 f"its {plural(reached.limit, 'thread')} can send {most_per_s:.3g}/s at most, as a thread waits "
-                f"{duration(1000 * reached.each_s)} (mean) for its answers before it sends again; for "
-                f"{reached.most_per_s:.3g}/s it needs about {plural(needed, 'thread')}"
+                f"{duration(1000 * reached.each_s)} (mean) for its answers before it sends again{advice}"
             )
     if reached.span_s - reached.last_s > max(1.0, 3 * reached.span_s / max(reached.asked, 1)):
         reasons.append(

@@ -2,7 +2,7 @@
 
 from framestorm.model.overload import Overload
 from framestorm.model.summary import Summary
-from framestorm.model.units import count, duration, listed, plural, rate
+from framestorm.model.units import count, duration, listed, percent, plural, rate
 from framestorm.plain import as_label
 
 # Times the shortest response times: what takes longer has waited for others.
@@ -27,7 +27,9 @@ def why(overload: Overload, unit: str) -> str:
     signs = [_sign(sign, overload, unit) for sign in overload.signs]
     of_queue = overload.signs == ["queued"]
     parts = [f"{who}: {signs.pop(0)}" if of_queue else f"{who}: asked {asked}, answered {answered}", *signs]
-    if "unsent" in overload.signs and _waits(overload) and overload.least_ms is not None:
+    if overload.is_held_by_failures:
+        parts.append(f"{percent(overload.failed_share)} of that time was for requests that failed")
+    elif "unsent" in overload.signs and _waits(overload) and overload.least_ms is not None:
         parts.append(f"response times rose from {duration(overload.least_ms)} to {_typical(overload)} (median)")
     text = f"{'; '.join(parts)}."
     return f"{text} {overload.generator}." if overload.generator else text
@@ -74,7 +76,7 @@ def accepted(summary: Summary) -> list[str]:
 
 
 def _is_of_function(overload: Overload) -> bool:
-    return overload.signs != ["unsent"] or _waits(overload)
+    return overload.signs != ["unsent"] or (_waits(overload) and not overload.is_held_by_failures)
 
 
 def _waits(overload: Overload) -> bool:
@@ -95,6 +97,11 @@ def _advice(overload: Overload) -> str:
         )
     if overload.generator:
         return "Give JMeter free cores, or use more slaves, and repeat the run."
+    if overload.is_held_by_failures:
+        return (
+            f"Requests that failed took {duration(overload.failed_ms or 0.0)} each (mean): find the cause of these "
+            "errors first. More threads would wait for them too."
+        )
     if not _is_of_function(overload):
         threads = "users" if overload.is_paced else "threads (the concurrency limit)"
         return (

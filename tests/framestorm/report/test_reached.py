@@ -94,6 +94,12 @@ def test_a_schedule_that_is_not_kept_is_said_with_the_reason(
     assert "not_offered" in summary.doubts
 
 
+def test_threads_that_failed_samples_hold_need_no_others(tmp_path: Path) -> None:
+    text = said(summarised(tmp_path, (USERS, SHAPED), at_rate(4, 10), rtt_ms=1000, ok="false"))
+    assert "its 4 threads can send 4/s at most, as a thread waits 1.00 s (mean) for its answers" in text
+    assert "100 % of that time for samples that failed" in text and "it needs about" not in text
+
+
 @pytest.mark.parametrize(("timer", "fails"), [(SHAPED, True), (PRECISE, True), (PACED, False)])
 def test_a_rate_that_may_be_an_upper_limit_is_a_warning_and_no_failure(
     timer: Load, fails: bool, tmp_path: Path
