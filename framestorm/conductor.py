@@ -25,7 +25,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.run import Decision, JMeterProcess, Record, RunState, Target
 from framestorm.model.scraped import split_series
 from framestorm.model.stop_rule import STOP_IF
-from framestorm.plain import note, tell
+from framestorm.plain import note, tell_now
 from framestorm.platform.embedded import FACE_BLUR, function_at
 from framestorm.report.load_words import words_of
 from framestorm.results.jmeter_log import read_log
@@ -61,6 +61,7 @@ class StopSignals:
     def __init__(self) -> None:
         self.count = 0
         self.name = ""
+        self._is_starting = False
 
     @contextmanager
     def caught(self) -> Iterator[None]:
@@ -74,11 +75,36 @@ class StopSignals:
             for number, handler in zip(numbers, before, strict=True):
                 signal.signal(number, handler)
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """During the block, in which nothing is sent yet, a signal ends it, whatever it waits for.
+
+        Raises:
+            FramestormError: there was a signal, now or before.
+        """
+        try:
+            self._is_starting = True
+            if self.count:
+                raise KeyboardInterrupt
+            yield
+            if self.count:  # what was loading a module may have lost it
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise FramestormError(f"stopped by {self.name} before the run began; nothing is left of it") from None
+        finally:
+            self._is_starting = False
+
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP and self.count:
+            return  # as a terminal closes, both the kernel and the shell send it
         self.count += 1
         self.name = signal.Signals(number).name
+        is_starting, self._is_starting = self._is_starting, False
         if self.count == 1:
-            tell("\nstopping gently, then reporting; a second Ctrl-C ends the run at once")
+            how = "stopping" if is_starting else "stopping gently, then reporting; a second Ctrl-C ends the run at once"
+            tell_now(f"\n{how}\n")
+        if is_starting:
+            raise KeyboardInterrupt
 
 
 def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "LivePage | None" = None) -> Path:
@@ -104,16 +130,15 @@ def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "Liv
         run_dir, plan = prepared.run_dir, prepared.plan
         load = stack.enter_context(closing(Fleet(prepared, hosts) if hosts else LocalLoad(prepared)))
         try:
-            begun = _begun(prepared, options.output)
-            files.write(run_dir / RECORD, begun, indent=2)
-            prepared.write_load()
-            if (no_op := options.what.no_op) is not None:
-                note(f"calibrating the path to the function by {no_op} …")
-                prepared.platform.calibrate(no_op, run_dir)
-            stack.enter_context(prepared.platform.watching())
-            load.start()
-            if stop_signals.count:
-                raise FramestormError(f"stopped by {stop_signals.name} before the run began; nothing is left of it")
+            with stop_signals.starting():
+                begun = _begun(prepared, options.output)
+                files.write(run_dir / RECORD, begun, indent=2)
+                prepared.write_load()
+                if (no_op := options.what.no_op) is not None:
+                    note(f"calibrating the path to the function by {no_op} …")
+                    prepared.platform.calibrate(no_op, run_dir)
+                stack.enter_context(prepared.platform.watching())
+                load.start()
         except BaseException:
             load.close()
             shutil.rmtree(run_dir)
@@ -133,7 +158,7 @@ def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "Liv
         sinks = [*services, *([page] if page is not None else [])]
         view = LiveView(run_dir, plan.has_journal, plan.label, sinks)
         with in_background(view.watch):
-            reason, stopping_ms, decision = _watch(load, run_dir, stop_signals, view)
+            reason, stopping_ms, decision, is_interrupted = _watch(load, run_dir, stop_signals, view)
         reasons = [reason, *load.collect()]
         if sinks:
             view.read()  # what came last, also from slaves
@@ -146,8 +171,7 @@ def run(options: RunOptions, stop_signals: StopSignals | None = None, page: "Liv
                 raise UsageError(refusal)
             reasons.append(f"a part of the load was not sent: {refusal}")
         status = load.exit_status()
-        is_interrupted = stop_signals.count > 0 and decision is None
-        if not is_interrupted and not any(reasons) and status != 0:
+        if not any(reasons) and status != 0:
             reasons.append(f"JMeter {_how_ended(status)}{jmeter.failure(run_dir)}; see jmeter.log and jmeter.out")
         why = "; ".join(each for each in reasons if each)
         ended_ms, passed_s = now_ms(), time.monotonic() - began_s
@@ -327,14 +351,16 @@ def _begun(prepared: Prepared, output: Output) -> Record:
 
 def _watch(
     load: Fleet | LocalLoad, run_dir: Path, stop_signals: StopSignals, view: LiveView
-) -> tuple[str | None, float | None, Decision | None]:
+) -> tuple[str | None, float | None, Decision | None, bool]:
     """Wait for JMeter to end; stop it if asked to, by a stop rule, or if something that the run needs is lost.
 
     Returns:
-        why it was stopped, None if it was not or by a rule; since when (epoch ms), None if it was not; and that rule.
+        why it was stopped, None if it was not or by a rule; since when (epoch ms), None if it was not; that rule; and
+        whether a signal stopped it, not one that came when the load was over.
     """
     reason: str | None = None
     decision: Decision | None = None
+    is_interrupted = False
     stopping_ms: float | None = None
     stopping_since_s = 0.0
     interrupted = False
@@ -342,7 +368,8 @@ def _watch(
         view.losses = load.losses()
         trouble = load.trouble() or _disk_trouble(run_dir)
         if reason is None and decision is None:
-            reason = f"{stop_signals.name} was received" if stop_signals.count else trouble
+            is_interrupted = stop_signals.count > 0
+            reason = f"{stop_signals.name} was received" if is_interrupted else trouble
             decision = view.decision if reason is None else None
             if reason is None and decision is None:
                 continue
@@ -359,7 +386,7 @@ def _watch(
         elif waited_s > interrupt_after_s and not interrupted:
             load.interrupt()
             interrupted = True
-    return reason or load.trouble(), stopping_ms, decision
+    return reason or load.trouble(), stopping_ms, decision, is_interrupted
 
 
 def _disk_trouble(run_dir: Path) -> str | None:

@@ -3,12 +3,15 @@
 import errno
 import os
 import re
+import select
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 # What a terminal obeys, what turns the direction of the text around it, and halves of characters, which no file takes.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
+STDERR = 2
 # Of a pipe whose reader has gone, and of a terminal that was closed.
 _UNREAD = (errno.EPIPE, errno.EIO)
 
@@ -34,6 +37,16 @@ def tell(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
     except OSError:
         _print_nowhere(sys.stderr)
+
+
+def tell_now(text: str) -> None:
+    """Say something from a signal's handler, but not where that would have to wait, as for a pipe that nobody reads.
+
+    Python's own buffer may be in use then.
+    """
+    with suppress(OSError, ValueError):
+        if select.select([], [STDERR], [], 0)[1]:
+            os.write(STDERR, text.encode())
 
 
 def say(text: str) -> None:

@@ -352,6 +352,12 @@ def _pieces(name: str, source: Path | bytes) -> Iterator[messages.FilePiece]:
 
 
 def together(do: Callable[[T], R], each: Sequence[T]) -> list[R]:
-    """Do it for all at once; the first failure is raised when all are through."""
-    with ThreadPoolExecutor(max(1, len(each))) as pool:
+    """Do it for all at once; the first failure is raised when all are through, and an interrupt without waiting."""
+    pool, waits = ThreadPoolExecutor(max(1, len(each))), True
+    try:
         return list(pool.map(do, each))
+    except KeyboardInterrupt:
+        waits = False
+        raise
+    finally:
+        pool.shutdown(wait=waits)

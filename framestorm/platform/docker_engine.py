@@ -45,6 +45,7 @@ class DockerEngine:
                 env=self.environment,
                 timeout=CALL_WITHIN_S,
                 check=False,
+                start_new_session=True,  # a Ctrl-C is for the conductor, which decides
             )
         except subprocess.TimeoutExpired:
             raise FramestormError(f"docker {arguments[0]} did not end within {CALL_WITHIN_S:.0f} s") from None
@@ -57,7 +58,8 @@ class DockerEngine:
     def succeeds(self, *arguments: str) -> bool:
         """Call docker and return whether it succeeds."""
         command = ["docker", *arguments]
-        return subprocess.run(command, capture_output=True, env=self.environment, check=False).returncode == 0
+        done = subprocess.run(command, capture_output=True, env=self.environment, check=False, start_new_session=True)
+        return done.returncode == 0
 
     def save(self, images: Sequence[str], archive: Path) -> None:
         """Write images into an archive."""

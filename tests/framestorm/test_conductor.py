@@ -1,7 +1,9 @@
 import os
 import signal
+import subprocess
+import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,6 +93,72 @@ def test_what_is_ignored_stays_so() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_terminal_that_closes_stops_a_run_gently() -> None:
+    """The kernel tells it, and so does the shell."""
+    stop = conductor.StopSignals()
+    with stop.caught():
+        for number in (signal.SIGHUP, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+    assert (stop.count, stop.name) == (1, "SIGHUP")
+
+
+def test_a_signal_is_counted_where_nobody_reads_the_messages() -> None:
+    """As with `2>&1 | less`, once the pipe is full."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    program = (
+        "import os, signal\n"
+        "from framestorm.conductor import StopSignals\n"
+        "stop = StopSignals()\n"
+        "with stop.caught():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "print(stop.count, stop.name)\n"
+    )
+    try:
+        words = [sys.executable, "-P", "-c", program]
+        environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=writer, env=environment, timeout=60, check=True)
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert done.stdout.split() == [b"1", b"SIGTERM"]
+
+
+def test_an_interrupt_ends_a_start_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = []
+
+    def start(_: LocalLoad) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        ends.append("the wait for a slave, say")
+
+    monkeypatch.setattr(LocalLoad, "start", start)
+    with pytest.raises(FramestormError, match="stopped by SIGINT before the run began"):
+        conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")))
+    assert (ends, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_an_interrupt_before_a_start_of_a_study_lets_nothing_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = conductor.StopSignals()
+    stop.count, stop.name = 1, "SIGTERM"
+    monkeypatch.setattr(LocalLoad, "start", lambda _: pytest.fail("it was started"))
+    with pytest.raises(FramestormError, match="stopped by SIGTERM before the run began"):
+        conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")), stop)
+
+
+def test_an_interrupt_after_the_load_leaves_a_run_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalLoad, "collect", lambda _: os.kill(os.getpid(), signal.SIGINT) or [])
+    stop = conductor.StopSignals()
+    run_dir = conductor.run(replace(REQUESTS, output=Output(tmp_path / "run")), stop)
+    record = files.read(run_dir / "run.json", run.Record)
+    assert (stop.count, record.state, record.reason) == (1, "complete", None)
 
 
 def test_an_interrupt_as_the_folder_is_made_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

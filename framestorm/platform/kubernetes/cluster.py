@@ -222,8 +222,9 @@ def _kubectl(options: Sequence[str], *words: str, stdin: str | None = None) -> s
     command = [*_program(), *options, *words]
     try:
         result = subprocess.run(
-            command, input=stdin or "", capture_output=True, text=True, check=False, timeout=CALL_WITHIN_S
-        )
+            command, input=stdin or "", capture_output=True, text=True, check=False, timeout=CALL_WITHIN_S,
+            start_new_session=True,  # a Ctrl-C is for the conductor, which decides
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ClusterError(f"`kubectl {' '.join(words[:3])}` did not end within {CALL_WITHIN_S} s") from None
     if result.returncode != 0:

@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import shlex
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -330,3 +332,19 @@ def test_a_conductor_outlives_every_answer_with_its_memory(
     assert process.memory_info().rss - before < 20 << 20
     assert len(member.beats) < 60 * 10 + 100
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["journal.jsonl"]
+
+
+def test_an_interrupt_waits_for_no_host() -> None:
+    """Such as one whose files are still being sent; the connections are closed next."""
+    is_over, waited_for = threading.Event(), []
+
+    def wait(number: int) -> None:
+        if number == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        elif not is_over.wait(20):
+            waited_for.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        member_module.together(wait, range(3))
+    is_over.set()
+    assert waited_for == []

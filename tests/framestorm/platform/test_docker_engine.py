@@ -1,12 +1,15 @@
 """How an engine is called: a program on the path stands in for docker."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from framestorm.errors import FramestormError
 from framestorm.platform.docker_engine import DockerEngine
+from framestorm.platform.kubernetes.cluster import Cluster
 
 
 @pytest.fixture
@@ -45,3 +48,16 @@ def test_an_engine_of_a_socket_has_settings_of_its_own(monkeypatch: pytest.Monke
     theirs = json.loads(DockerEngine().run("ps"))
     assert (own["host"], own["settings"]) == ("unix:///run/own.sock", "/own")
     assert (theirs["host"], theirs["settings"]) == ("tcp://theirs:2375", "/theirs")
+
+
+@pytest.mark.parametrize(
+    ("program", "call"), [("docker", DockerEngine().run), ("kubectl", Cluster("kind").call)], ids=["docker", "kubectl"]
+)
+def test_a_ctrl_c_is_not_for_what_is_called(
+    program: str, call: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal sends it to all processes of its session, and what ends a run may be under way, as a removal."""
+    (tmp_path / program).write_text('#!/bin/sh\nread -r stat </proc/$$/stat\nset -- ${stat##*) }\necho "$4"\n')
+    (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert int(call("info")) != os.getsid(0)
