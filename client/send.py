@@ -36,10 +36,12 @@ class _OverdueError(Exception):
 class Receiver(Protocol):
     """Takes an answer while it arrives.
 
-    stall_s: the longest time from one part to the next; it begins with the first one.
+    stall_s: the longest time from one piece to the next.
+    piece_ns: when the last piece arrived from which stall_s counts; None if none has.
     """
 
     stall_s: float
+    piece_ns: int | None
 
     @property
     def whole_ns(self) -> int | None:
@@ -136,7 +138,7 @@ class Sender:
         except _OverdueError:
             signal.setitimer(signal.ITIMER_REAL, 0)
             ended_ns, exchange.is_left = time.perf_counter_ns(), True
-            cause = "stalled" if exchange.is_received and ended_ns < exchange.due_ns else "timeout"
+            cause = "stalled" if ended_ns < exchange.due_ns else "timeout"
         except urllib3.exceptions.DecodeError:
             # An error whose text cannot be read stays that error.
             ended_ns, cause = time.perf_counter_ns(), None if (exchange.status or 0) >= 400 else "not-http"
@@ -188,14 +190,18 @@ class Sender:
         """Hand an answer over as it arrives, each part before the next is waited for."""
         timed: TimedResponse = response._fp  # of which urllib3's own is made
         is_coded = _is_coded(response)
+        piece_ns = receiver.piece_ns
         while data := response.read1(_CHUNK_BYTES, decode_content=is_coded):
-            exchange.is_received = True
             exchange.received_bytes += len(data)
             if not receiver.take(data, timed.arrived_ns):
                 exchange.is_left = True
                 return
-            wait_s = min(receiver.stall_s, (exchange.due_ns - time.perf_counter_ns()) / 1e9)
-            signal.setitimer(signal.ITIMER_REAL, max(wait_s, _SOON_S), _ALARM_AGAIN_S)
+            if receiver.piece_ns == piece_ns:  # only a part of one, or what keeps a connection alive
+                continue
+            # Counted from now: a process that the machine runs late finds the next piece there.
+            piece_ns, now_ns = receiver.piece_ns, time.perf_counter_ns()
+            due_ns = min(now_ns + int(1e9 * receiver.stall_s), exchange.due_ns)
+            signal.setitimer(signal.ITIMER_REAL, max((due_ns - now_ns) / 1e9, _SOON_S), _ALARM_AGAIN_S)
         response.release_conn()
 
 
@@ -214,7 +220,6 @@ class _Exchange:
     def __init__(self, sent_bytes: int, receiver: Receiver | None) -> None:
         self.receiver = receiver
         self.due_ns = 0
-        self.is_received = False  # some of the answer, by the receiver
         self.is_left = False  # before the end of the answer, as HTTP has it
         self.sent_bytes = sent_bytes
         self.received_bytes = 0

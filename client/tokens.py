@@ -28,7 +28,7 @@ _MOST_NESTED = 5
 # Pieces so near to the first one came together with it: no model makes tokens that fast.
 _TOGETHER_NS = 1_000_000
 # A server may leave the connection open after the end; this is time enough to close it, or to end the answer.
-_CLOSED_WITHIN_NS = 200_000_000
+_CLOSED_WITHIN_S = 0.2
 _DETAIL_CHARACTERS = 100
 _MOST_TOKENS = 2**53  # more are no whole number to all who read JSON
 
@@ -38,6 +38,7 @@ class Tokens:
 
     def __init__(self, stall_s: float) -> None:
         self.stall_s = stall_s
+        self.piece_ns: int | None = None
         self.cause: str | None = None
         self.texts: list[str] = []  # of the content of the first choice, without reasoning and calls
         self._arrived_ns: list[int] = []  # of each piece with something that the model wrote
@@ -65,14 +66,10 @@ class Tokens:
     def take(self, data: bytes, at_ns: int) -> bool:
         assert self._parser is not None  # noqa: S101 (begin has returned True)
         try:
-            may_go_on = self._read(self._parser.feed(data, at_ns))
+            return self._read(self._parser.feed(data, at_ns))
         except PieceTooLargeError:
             self.cause = "piece-too-large"
             return False
-        if self._done_ns is None or not may_go_on:
-            return may_go_on
-        self.stall_s = min(self.stall_s, _CLOSED_WITHIN_NS / 1e9)
-        return at_ns - self._done_ns < _CLOSED_WITHIN_NS
 
     @property
     def whole_ns(self) -> int | None:
@@ -121,7 +118,7 @@ class Tokens:
 
     def _read_piece(self, piece: StreamPiece) -> bool:
         if piece.data.strip() == END:
-            self._done_ns = piece.at_ns
+            self._end_at(piece.at_ns)
             return True
         value = _parsed(piece.data)
         if not isinstance(value, dict):
@@ -131,7 +128,8 @@ class Tokens:
             self.cause = _with_detail("error-event", error_message(value))
             return False
         self._first_form = self._first_form or piece.event or ", ".join(value)
-        self._is_known = self._is_known or "choices" in value or "done" in value
+        is_known = "choices" in value or "done" in value
+        self._is_known = self._is_known or is_known
         is_token = False
         for number, added in enumerate(_added(value)):
             content = _text(added, _CONTENT)
@@ -144,9 +142,17 @@ class Tokens:
         usage = usage if isinstance(usage, dict) else {}
         self._count("tokens", usage.get("completion_tokens", value.get("eval_count")))
         self._count("prompt_tokens", usage.get("prompt_tokens", value.get("prompt_eval_count")))
+        # Not before the first token: a server may say at once that it has begun, and then read a long prompt.
+        if is_known and self._arrived_ns and self._done_ns is None:
+            self.piece_ns = piece.at_ns
         if value.get("done") is True:
-            self._done_ns = piece.at_ns
+            self._end_at(piece.at_ns)
         return True
+
+    def _end_at(self, at_ns: int) -> None:
+        if self._done_ns is None:
+            self._done_ns = self.piece_ns = at_ns
+            self.stall_s = min(self.stall_s, _CLOSED_WITHIN_S)
 
     def _count(self, name: str, value: object) -> None:
         if type(value) is int and 0 < value <= _MOST_TOKENS:

@@ -155,6 +155,8 @@ ANSWERS = {
     "endless": Answer(
         raw=b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + sse(delta("a")), again=sse(delta("b"))
     ),
+    "kept-alive": Answer(raw=CHUNKED + chunk(sse(delta("a"))), again=chunk(b": ping\n\n")),
+    "kept-alive-from-the-start": Answer(raw=CHUNKED + chunk(sse(ROLE)), again=chunk(b": ping\n\n")),
     "reset": Answer(resets=True),
 }
 
@@ -287,6 +289,8 @@ def test_a_bad_answer_has_its_cause(model: StandIn, behaviour: str, cause: str) 
         ("silent", ("--timeout-s", 0.4, "--stall-timeout-s", 0.1), "timeout", 0.4),
         ("endless", ("--timeout-s", 0.4, "--stall-timeout-s", 5), "timeout", 0.4),
         ("endless", ("--timeout-s", 5, "--stall-timeout-s", 0.01), "stalled", 0.01),
+        ("kept-alive", ("--timeout-s", 5, "--stall-timeout-s", 0.4), "stalled", 0.4),
+        ("kept-alive-from-the-start", ("--timeout-s", 0.6, "--stall-timeout-s", 0.01), "timeout", 0.6),
     ],
 )
 def test_a_stream_that_stops_or_never_ends(
@@ -296,7 +300,7 @@ def test_a_stream_that_stops_or_never_ends(
     (sample,) = done.samples
     assert (done.status, sample["cause"], sample["censored"]) == (1, cause, True)
     assert sample["rtt_ms"] >= 1000 * waited_s
-    assert (sample.get("ttft_ms") is not None) == (behaviour == "endless")
+    assert (sample.get("ttft_ms") is not None) == (behaviour in {"endless", "kept-alive"})
 
 
 @pytest.mark.parametrize("behaviour", ["left-open", "pings", "broken-at-end"])
