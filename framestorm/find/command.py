@@ -49,17 +49,24 @@ EXIT_STATUS = (
 REFINED = 3.0  # times as long are the probes around the limit
 PROBE_S, DRAIN_S, LONGEST_DRAIN_S, MOST_PROBES = 20.0, 2.0, 60.0, 30
 OPTIONS = ("over", "target", "objectives", "stop_if", "stop_when", "at_least", "probe_s", "drain_s", "folder", "resume")
+OF_PROBES = ("probe_s", "drain_s")  # which may change when a search goes on
 _OVER = re.compile(r"(?P<name>[^=\s]+)=(?P<low>[0-9]+(?:\.[0-9]+)?)\.\.(?P<high>[0-9]+(?:\.[0-9]+)?)")
 
 
 def main(words: Sequence[str]) -> int:
     """Find the highest load within objectives, or the smallest setting of a platform."""
     options = _parsed(words)
+    command = ("./run.sh", "find", *words)
     if options.resume is not None:
         folder = options.resume
-        if vars(options) != vars(_parsed(("--resume", str(folder)))):
-            raise UsageError(f"--resume {folder} goes on by the words that the search began with: give no others")
-        options = _parsed(_read(folder).command[2:])
+        of_probes = [word for name in OF_PROBES for word in _words_of(name, getattr(options, name))]
+        if vars(options) != vars(_parsed(("--resume", str(folder), *of_probes))):
+            raise UsageError(
+                f"--resume {folder} goes on by the words that the search began with: give no others than --probe-s and "
+                "--drain-s"
+            )
+        command = (*_read(folder).command, *of_probes)
+        options = _parsed(command[2:])
         options.resume = folder
     own = argparse.Namespace(**{name: vars(options).pop(name) for name in OPTIONS})
     hide_password(options, ("find", *words))
@@ -68,7 +75,12 @@ def main(words: Sequence[str]) -> int:
     from framestorm.sinks.live_page import live_page
 
     with nullcontext() if own.resume is None else locked(own.resume / LOCK), live_page(live_port) as page:
-        return search(run, ("./run.sh", "find", *words), own, page)
+        return search(run, command, own, page)
+
+
+def _words_of(name: str, value: float | None) -> tuple[str, ...]:
+    """Return an option with its value as words of a command; none if it is not given."""
+    return () if value is None else (f"--{name.replace('_', '-')}", f"{value:g}")
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -101,18 +113,23 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--at-least", metavar="N", type=number(0), help="fail unless a load of N is shown to pass")
     parser.add_argument(
-        "--probe-s", metavar="S", type=number(1, LONGEST_S), default=PROBE_S,
-        help="how long a probe holds its load; longer where an objective needs more samples (default: %(default)g)",
+        "--probe-s", metavar="S", type=number(1, LONGEST_S),
+        help=f"how long a probe holds its load; longer where an objective needs more samples (default: {PROBE_S:g})",
     )  # fmt: skip
     parser.add_argument(
-        "--drain-s", metavar="S", type=number(0, LONGEST_DRAIN_S), default=DRAIN_S,
-        help="pause between probes, longer after one that left requests behind (default: %(default)g)",
+        "--drain-s", metavar="S", type=number(0, LONGEST_DRAIN_S),
+        help=f"pause between probes, longer after one that left requests behind (default: {DRAIN_S:g})",
     )  # fmt: skip
     parser.add_argument(
         "-o", metavar="DIR", dest="folder", type=Path,
         help="new folder for the search (default: dashboards/find-<plan>-<UTC time>)",
     )  # fmt: skip
-    parser.add_argument("--resume", metavar="DIR", type=Path, help="continue the search of this folder")
+    parser.add_argument(
+        "--resume",
+        metavar="DIR",
+        type=Path,
+        help="continue the search of this folder; its further probes may have another --probe-s and --drain-s",
+    )
 
 
 def _read(folder: Path) -> SearchRecord:
@@ -187,10 +204,12 @@ def search(
     rules = tuple(own.stop_if), tuple(own.stop_when)
     run = replace(run, output=replace(run.output, criteria=criteria, stop_if=rules[0], stop_when=rules[1]))
     check_labels(plan, replace(run.output, criteria=tuple(objectives)))
-    lengths = ProbeLengths(plan, over, objectives, own.probe_s, run.what.given)
+    lengths = ProbeLengths(plan, over, objectives, own.probe_s or PROBE_S, run.what.given)
     if own.resume is not None:
         folder = own.resume.absolute()
-        record = replace(_read(folder), state="searching", answer=None, ended_ms=None, text="", reason="")
+        record = replace(
+            _read(folder), command=words, state="searching", answer=None, ended_ms=None, text="", reason=""
+        )
         check_working_dir(record.working_dir, plan, run.what.given)
     else:
         folder = own.folder.absolute() if own.folder else paths.new_dashboard(f"find-{plan.path.stem}")
@@ -219,7 +238,8 @@ def search(
         if setting is not None:
             setting.begin(folder)
         try:
-            return _Loop(run, folder, record, lengths, own.drain_s, setting, live_page).go()
+            drain_s = DRAIN_S if own.drain_s is None else own.drain_s
+            return _Loop(run, folder, record, lengths, drain_s, setting, live_page).go()
         finally:
             if setting is not None:
                 setting.close()

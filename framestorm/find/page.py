@@ -98,8 +98,8 @@ def _sentence_without_answer(record: SearchRecord) -> str:
         best = f" The highest that passed so far is {over.amount(max(each.load for each in passed))}."
     if record.state == "failed":
         return (
-            f"The search failed: {record.reason}.{best} Its probes are kept: --resume goes on with the same options "
-            "once the cause is gone; for other options, begin a new search."
+            f"The search failed: {record.reason}.{best} Its probes are kept: --resume goes on once the cause is "
+            "gone, with longer probes if --probe-s is given too; for other options, begin a new search."
         )
     if record.state == "stopped":
         return f"The search was stopped.{best} Continue it with --resume."

@@ -44,7 +44,9 @@ def test_what_cannot_be_sought_is_refused(words: tuple[str, ...], why: str, tmp_
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("words", [("--slo", "p95 < 1 s"), ("--at-least", "3"), ("-Jhold_s=3",)])
+@pytest.mark.parametrize(
+    "words", [("--slo", "p95 < 1 s"), ("--at-least", "3"), ("-Jhold_s=3",), ("--probe-s", "9", "--at-least", "3")]
+)
 def test_a_search_goes_on_by_the_words_that_it_began_with(words: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="give no others"):
         command.main(["--resume", str(tmp_path), *words])
@@ -128,6 +130,22 @@ def test_a_search_that_fails_says_why_and_goes_on_once_that_is_mended(
     resumed = record_of(folder)
     assert (resumed["state"], resumed["reason"], resumed["answer"]["highest"]) == ("complete", "", 40)
     assert resumed["probes"][:1] == record["probes"]
+
+
+def test_a_search_that_needs_longer_probes_goes_on_with_these(tmp_path: Path, runs: SimulatedRuns) -> None:
+    folder, carries = tmp_path / "find", runs.p95_ms
+    runs.p95_ms = lambda load: None if load == 40 else carries(load)
+    with pytest.raises(FramestormError, match="give longer probes by --probe-s"):
+        find(folder)
+    runs.p95_ms = lambda load: STOPPED if load == 40 else carries(load)
+    assert command.main(["--resume", str(folder), "--probe-s", "60", "--drain-s", "0"]) == 4
+    runs.p95_ms = carries
+    assert command.main(["--resume", str(folder)]) == 0
+    assert [each["hold_s"] for each in runs.given][:4] == ["20", "20", "60", "60"]
+    record = record_of(folder)
+    assert record["answer"]["highest"] == 40
+    assert record["command"][-4:] == ["--probe-s", "60", "--drain-s", "0"]
+    assert record["probes"][0]["length_s"] == 20
 
 
 def test_a_search_without_an_answer_after_many_probes_fails(
