@@ -76,7 +76,9 @@ class Fields:
         return [[_number(self._known(cell.text or ""), 0) for cell in row] for row in rows]
 
     def _known(self, text: str) -> str:
-        value = self.known.value(text)
+        # A thread group is read before the run, a timer each time that it is asked.
+        is_group = self.element.tag.endswith("ThreadGroup")
+        value = self.known.value(text) if is_group else self.known.value_in_run(text)
         if value is None:
             raise UnknownValueError(text)
         return value.strip()

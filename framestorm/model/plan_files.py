@@ -25,6 +25,7 @@ _FIELDS = {
     "IncludeController.includepath": ".*",
     "TestPlan.user_define_classpath": ".*",
 }
+_DATA_SETS = ("CSVDataSet", "RandomCSVDataSetConfig")
 _LISTS = {"SMTPSampler.attachFile": ";", "TestPlan.user_define_classpath": ","}
 # Files that are read only where another field says so.
 _ONLY_IF = {"FTPSampler.localfilename": "FTPSampler.upload", "SMTPSampler.emlMessageToSend": "SMTPSampler.use_eml"}
@@ -54,6 +55,19 @@ class Known:
                     # Defined twice, it depends on the order of the run.
                     is_new = name not in self._variables
                     self._variables[name] = plans.field_text(each, "Argument.value") if is_new else None
+        self._of_run |= {name for element in elements for name in self._header(element)}
+
+    def _header(self, element: ET.Element) -> list[str]:
+        """Return the variables that are in the first line of a data set's file."""
+        is_data_set = element.tag.endswith(_DATA_SETS) and not plans.field_text(element, "variableNames").strip()
+        fields = ("filename", "delimiter", "fileEncoding")
+        name, delimiter, encoding = (
+            self.value(plans.field_text(element, each)) if is_data_set else None for each in fields
+        )
+        if not name or delimiter is None or encoding is None:
+            return []
+        paths = (Path.cwd() / name.strip(), self._folder / name.strip())
+        return next((header(path, delimiter, encoding) for path in paths if path.is_file()), [])
 
     def included(self, path: str) -> str:
         """Return the path of a fragment as JMeter puts it together."""
@@ -68,6 +82,21 @@ class Known:
             if text == before:
                 break
         return None if "${" in text else text
+
+    def value_in_run(self, text: str) -> str | None:
+        """Return the text as JMeter will have it each time that it runs an element; None if that is known only then.
+
+        A variable of the plan may be a mere placeholder for what an element sets during the run.
+        """
+        return None if any(name in self._of_run for name in self._names_in(text)) else self.value(text)
+
+    def _names_in(self, text: str) -> set[str]:
+        names, todo = set[str](), [text]
+        while todo:
+            new = {*_VARIABLE.findall(todo.pop())} - names
+            names |= new
+            todo += filter(None, (self._variables.get(name) for name in new))
+        return names
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +143,7 @@ class NamedFile:
 
     @property
     def is_data_set(self) -> bool:
-        return self.element.tag.endswith(("CSVDataSet", "RandomCSVDataSetConfig"))
+        return self.element.tag.endswith(_DATA_SETS)
 
     @property
     def is_script(self) -> bool:
@@ -134,6 +163,17 @@ class NamedFile:
         return f"{self.element.tag} {self.element.get('testname', '')!r}: {self.text}"
 
 
+def header(path: Path, delimiter: str, encoding: str) -> list[str]:
+    """Return the names in the first line of a data set; none if the encoding is not known."""
+    try:
+        with path.open(encoding=encoding or "UTF-8", errors="replace") as file:
+            line = file.readline().rstrip("\n").removeprefix("\ufeff")
+    except LookupError:
+        return []
+    separator = (delimiter or ",").replace("\\t", "\t")[:1]
+    return [name.removeprefix('"').removesuffix('"').strip() for name in line.split(separator)]
+
+
 def named_files(elements: list[ET.Element], known: Known, folder: Path, working_dir: Path) -> Iterator[NamedFile]:
     """Yield each file that the enabled elements of the plan in `folder` name, once for each place that names it.
 
@@ -142,7 +182,10 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
     for element in elements:
         for field, text, start in _paths(element):
             whole = field.text or ""
-            value = None if _SEQUENCE.match(whole, whole.rfind("${", 0, start)) else known.value(text)
+            is_of_start = element.tag.endswith((*_DATA_SETS, "IncludeController", "TestPlan"))
+            value = known.value(text) if is_of_start else known.value_in_run(text)
+            if _SEQUENCE.match(whole, whole.rfind("${", 0, start)):
+                value = None
             if value is not None and not value.strip():
                 continue
             if value is None:

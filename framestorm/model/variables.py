@@ -27,6 +27,7 @@ _DEFINING: dict[str, tuple[tuple[str, str, str], ...]] = {
     "CounterConfig": (("CounterConfig.name", "", ""),),
     "RandomVariableConfig": (("variableName", "", ""),),
     "CSVDataSet": (("variableNames", ",", ""),),
+    "com.blazemeter.jmeter.RandomCSVDataSetConfig": (("variableNames", ",", ""),),
     "RegexExtractor": (("RegexExtractor.refname", "", _OF_GROUPS),),
     "HtmlExtractor": (("HtmlExtractor.refname", "", _OF_LIST),),
     "BoundaryExtractor": (("BoundaryExtractor.refname", "", _OF_LIST),),
@@ -40,6 +41,7 @@ _DEFINING: dict[str, tuple[tuple[str, str, str], ...]] = {
     "JDBCPostProcessor": (("variableNames", ",", _OF_ROWS), ("resultVariable", "", "")),
     "BoltSampler": (("resultVariable", "", ""),),
 }
+_OF_USER_PARAMETERS = "collectionProp[@name='UserParameters.names']/stringProp"
 _SCRIPTS = ("JSR223", "BeanShell", "BSF")
 # Functions none of whose parameters, or not the first, is the name of a variable that they set.
 _READING = {"P", "V", "eval", "evalVar", "isVarDefined", "isPropDefined", "setProperty", "log", "logn", "urlencode"}
@@ -129,10 +131,15 @@ def names_in(text: str) -> list[str]:
 
 
 def names_of_run(element: ET.Element) -> Iterator[str]:
-    """Yield the variables that an element of JMeter's own defines during the run."""
+    """Yield the variables that an element sets during the run; not those of scripts in files."""
     for name, separator, _ in _DEFINING.get(element.tag, ()):
         text = plans.field_text(element, name)
         yield from (each.strip() for each in (text.split(separator) if separator else [text]))
+    yield from (each.text or "" for each in element.iterfind(_OF_USER_PARAMETERS))
+    for text in _texts(element):
+        for put in _PUT.finditer(text):
+            if literal := _LITERAL.match(text, put.end()):
+                yield literal[2]
 
 
 def likely_names(name: str, names: Iterable[str]) -> str:
@@ -167,7 +174,7 @@ def definitions(
             for argument in element.iterfind(".//elementProp[@elementType='Argument']"):
                 defined.add(plans.field_text(argument, "Argument.name"), place)
         elif element.tag == "UserParameters":
-            for name_of in element.iterfind("collectionProp[@name='UserParameters.names']/stringProp"):
+            for name_of in element.iterfind(_OF_USER_PARAMETERS):
                 defined.add(name_of.text or "", place)
         elif element.tag == "CookieManager":
             defined.patterns.append((re.compile(_COOKIES), place))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from framestorm.model import plan as plans
-from framestorm.model.plan_files import Known, NamedFile
+from framestorm.model.plan_files import Known, NamedFile, header
 from framestorm.model.units import count, listed, plural
 from framestorm.model.variables import Place
 from framestorm.run.groups import iterations
@@ -75,9 +75,7 @@ def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataS
     has_header = not names_text
     names = names_text.split(",")
     if has_header:
-        with path.open(encoding=encoding, errors="replace") as file:
-            line = file.readline().rstrip("\n").removeprefix("\ufeff")
-        names = [name.removeprefix('"').removesuffix('"') for name in line.split(delimiter[:1])]
+        names = header(path, delimiter, encoding)
     return DataSet(
         path,
         encoding,

@@ -121,11 +121,13 @@ def _number(element: ET.Element, place: str, name: str, what: str, known: Known)
 def _of_loop(element: ET.Element, plan_name: str, known: Known) -> Iterator[Finding]:
     """Yield the loops of a controller within a group, which may be a variable that only the run has."""
     text, place = plans.field_text(element, _LOOPS), f"{plan_name}: {plans.title(element)}"
-    value = known.value(text)
+    value = known.value_in_run(text)
     if not text:
         yield Finding(f"{place} has no number of loops ({_LOOPS}), so JMeter runs nothing in it: give a whole number")
     elif value is not None and not _is_number(value):
-        yield Finding(f"{place} asks for {value!r} loops, which JMeter takes for 0: give a whole number", True)
+        # A script in a file may set a variable.
+        is_fatal = not names_in(text)
+        yield Finding(f"{place} asks for {value!r} loops, which JMeter takes for 0: give a whole number", is_fatal)
 
 
 def _end(group: ET.Element, controller: ET.Element, place: str, known: Known) -> Iterator[Finding]:

@@ -119,4 +119,4 @@ def _of_switch(plan_name: str, root: ET.Element, element: ET.Element, known: Kno
 
 
 def _value(element: ET.Element, name: str, known: Known) -> str | None:
-    return known.value(plans.field_text(element, name))
+    return known.value_in_run(plans.field_text(element, name))

@@ -206,7 +206,9 @@ def _addresses(elements: Sequence[ET.Element], known: Known) -> Iterator[Address
         texts = [{plans.field_text(element, f"HTTPSampler.{name}")} - {""} or defaults[name] for name in _HTTP]
         if any(len(each) > 1 for each in texts):
             continue
-        domain, port, scheme, path, proxy_host, proxy_port, client = (known.value("".join(each)) for each in texts)
+        domain, port, scheme, path, proxy_host, proxy_port, client = (
+            known.value_in_run("".join(each)) for each in texts
+        )
         if proxy_host is None or proxy_port is None:
             continue
         has_proxy = bool(proxy_host) and proxy_port.isdecimal() and proxy_port.strip("0")
@@ -231,7 +233,7 @@ def _without_server(elements: Sequence[ET.Element], known: Known) -> list[str]:
     names = []
     for element in elements:
         fields = (plans.field_text(element, f"HTTPSampler.{name}") for name in ("domain", "path", "protocol"))
-        domain, path, scheme = map(known.value, fields)
+        domain, path, scheme = map(known.value_in_run, fields)
         is_url = path is None or path.startswith(("http://", "https://"))
         if element.tag in plans.HTTP_SAMPLERS and domain == "" and not is_url and scheme != "file":
             names.append(element.get("testname", ""))

@@ -214,6 +214,48 @@ def test_of_an_included_file_the_first_test_fragment_counts(
     assert capsys.readouterr().err == ""
 
 
+SETTING = {
+    "extractor": '<RegexExtractor testname="e"><stringProp name="RegexExtractor.refname">v</stringProp>'
+    "</RegexExtractor>",
+    "columns": '<CSVDataSet testname="c"><stringProp name="filename">rows.csv</stringProp>'
+    '<stringProp name="variableNames">a,v</stringProp></CSVDataSet>',
+    "header": '<CSVDataSet testname="c"><stringProp name="filename">rows.csv</stringProp></CSVDataSet>',
+    "parameters": '<UserParameters testname="u"><collectionProp name="UserParameters.names">'
+    '<stringProp name="1">v</stringProp></collectionProp></UserParameters>',
+    "script": '<JSR223PreProcessor testname="s"><stringProp name="script">vars.put("v", "1")</stringProp>'
+    "</JSR223PreProcessor>",
+}
+USING = (
+    '<LoopController testname="l"><stringProp name="LoopController.loops">{v}</stringProp></LoopController><hashTree>'
+    '<HTTPSamplerProxy testname="call"><stringProp name="HTTPSampler.domain">h{v}</stringProp>'
+    '<elementProp name="HTTPsampler.Files" elementType="HTTPFileArgs"><collectionProp name="HTTPFileArgs.files">'
+    '<elementProp name="" elementType="HTTPFileArg"><stringProp name="File.path">of-{v}</stringProp></elementProp>'
+    '</collectionProp></elementProp></HTTPSamplerProxy><hashTree/></hashTree><ConstantThroughputTimer testname="t">'
+    '<stringProp name="throughput">{v}</stringProp></ConstantThroughputTimer><hashTree/>'
+)
+
+
+@pytest.mark.parametrize("setting", [*SETTING, None])
+def test_a_variable_that_is_set_during_the_run_has_no_value_before(
+    setting: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("a,v\n1,2\n")
+    placeholder = (
+        '<Arguments testname="defaults"><collectionProp name="Arguments.arguments"><elementProp name="v" '
+        'elementType="Argument"><stringProp name="Argument.name">v</stringProp><stringProp name="Argument.value">tbd'
+        "</stringProp></elementProp></collectionProp></Arguments><hashTree/>"
+    )
+    elements = placeholder + (f"{SETTING[setting]}<hashTree/>" if setting else "") + USING.format(v="${v}")
+    asked = What(foreign.write_plan(tmp_path / "shop.jmx", elements, loops=1), anyway=setting is None)
+    if setting is None:
+        with pytest.raises(UsageError, match=r"there is no file .*of-tbd"):
+            prepare(replace(asked, anyway=False), tmp_path / "run")
+    prepared = prepare(asked, tmp_path / "run")
+    assert [address.url for address in prepared.called] == ([] if setting else ["http://htbd"])
+    assert [load.unknown for load in prepared.loads][1:] == ["${v} is known only during the run" if setting else ""]
+
+
 def test_a_criterion_names_a_plans_own_labels_user_and_all(tmp_path: Path) -> None:
     scripts = "".join(foreign.script("", name).replace("JSR223Sampler", "DebugSampler") for name in ("user", "all"))
     plan = foreign.write_plan(tmp_path / "own.jmx", scripts)
