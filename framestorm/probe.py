@@ -6,6 +6,7 @@ This file is sent to the host with the agent, so like the agent it needs only th
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import os
 import pwd
 import re
@@ -16,7 +17,7 @@ import sys
 import time
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +55,18 @@ class Limits:
     heap_bytes: int = 0
 
 
+class Quota(NamedTuple):
+    """The cores that a cgroup may use, and the CPU time that it has used so far."""
+
+    cores: float
+    used_s: float
+
+
 class Usage(NamedTuple):
-    """Resources used so far by processes, and by the whole host."""
+    """Resources used so far by processes, and by the whole host.
+
+    host_cpu_s: of the cores that the affinity allows, `cores_allowed` of them. quota: of their cgroup, if it has less.
+    """
 
     at_s: float
     cpu_s: float
@@ -63,27 +74,34 @@ class Usage(NamedTuple):
     processes: int
     host_cpu_s: float
     host_memory_bytes: int
+    cores_allowed: int = 0
+    quota: Quota | None = None
 
     def percents_since(self, before: "Usage") -> tuple[float, float]:
         """Return how busy the processes, and the whole host, kept cores since then; 100 percent is one core.
 
+        With a quota, the host's cores are those of the quota: one is busy if the cgroup uses it, or if none is idle.
         A process that ended unwaited for takes its time with it: that is never shown as negative work.
         """
-        percent_per_s = 100 / max(self.at_s - before.at_s, 1e-3)
+        passed_s = max(self.at_s - before.at_s, 1e-3)
         of_processes, of_host = self.cpu_s - before.cpu_s, self.host_cpu_s - before.host_cpu_s
-        return max(0.0, of_processes) * percent_per_s, max(0.0, of_host) * percent_per_s
+        if self.quota is not None and before.quota is not None:
+            idle_s = self.cores_allowed * passed_s - of_host
+            of_host = max(self.quota.used_s - before.quota.used_s, self.quota.cores * passed_s - idle_s)
+        return max(0.0, of_processes) * 100 / passed_s, max(0.0, of_host) * 100 / passed_s
 
 
-def usage(pids: Iterable[int]) -> Usage:
+def usage(pids: Iterable[int], process: str = "self") -> Usage:
     """Usage of running processes and of their ended children, so that short-lived clients count too.
 
     The accounting of a systemd unit would be enough, but not every container has it.
+
+    process: the one whose affinity and cgroups say which cores they may use.
     """
     stats = {pid: fields for pid in pids if (fields := stat(str(pid)))}
     # proc(5), from field 3 on: utime, stime, cutime, cstime
     ticks = sum(int(word) for fields in stats.values() for word in fields[11:15])
-    words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
-    user, nice, system, _, _, irq, softirq, steal = map(int, words)
+    allowed = _allowed(process)
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     memory = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
     return Usage(
@@ -91,9 +109,51 @@ def usage(pids: Iterable[int]) -> Usage:
         ticks * tick_s,
         _memory_bytes(stats),
         len(stats),
-        (user + nice + system + irq + softirq + steal) * tick_s,
+        _busy_ticks(allowed) * tick_s,
         (int(memory["MemTotal"]) - int(memory["MemAvailable"])) * 1024,
+        len(allowed),
+        _quota(process, len(allowed)),
     )
+
+
+def cores(process: str = "self") -> float:
+    """Return how many cores a process may use, by its affinity and by the quotas of its cgroups."""
+    allowed = len(_allowed(process))
+    quota = _quota(process, allowed)
+    return round(quota.cores, 3) if quota else allowed
+
+
+def _allowed(process: str) -> set[int]:
+    """Return the numbers of the cores that a process may run on; those of this process if it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.sched_getaffinity(0 if process == "self" else int(process))
+    return os.sched_getaffinity(0)
+
+
+def _busy_ticks(allowed: set[int]) -> int:
+    """Return how long these cores were busy; all where there are no others, or they have other numbers (lxcfs)."""
+    busy = {}
+    with (PROC / "stat").open() as lines:
+        for name, *words in map(str.split, itertools.takewhile(lambda line: line.startswith("cpu"), lines)):
+            user, nice, system, _, _, irq, softirq, steal = map(int, words[:8])
+            busy[name] = user + nice + system + irq + softirq + steal
+    own = {f"cpu{number}" for number in allowed}
+    return sum(busy[name] for name in own) if own < busy.keys() - {"cpu"} else busy["cpu"]
+
+
+def _quota(process: str, allowed: int) -> Quota | None:
+    """Return the smallest quota of the cgroups above a process; None if none is smaller than the cores allowed."""
+    quotas = []
+    for root, group in _cgroups(process, "cpu"):
+        v1 = (_text(group / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+        words = _text(group / "cpu.max").split() or [word for text in v1 for word in text.split()]
+        used = re.search(r"^usage_usec (\d+)", _text(group / "cpu.stat"), re.MULTILINE)
+        # Of v1, two controllers share a hierarchy, or have one each with the same groups in both.
+        used_ns = _text(CGROUPS / "cpuacct" / group.relative_to(root) / "cpuacct.usage")
+        if len(words) == 2 and words[0].isdecimal() and (used or used_ns):
+            quotas.append(Quota(int(words[0]) / int(words[1]), int(used[1]) / 1e6 if used else int(used_ns) / 1e9))
+    quota = min(quotas, default=None)
+    return quota if quota and quota.cores < allowed else None
 
 
 def _memory_bytes(stats: Mapping[int, Sequence[str]]) -> int:
@@ -104,7 +164,7 @@ def _memory_bytes(stats: Mapping[int, Sequence[str]]) -> int:
     total = 0
     programs = defaultdict(list)
     for pid in stats:
-        programs[_program(pid)].append(pid)
+        programs[_text(PROC / str(pid) / "comm")].append(pid)
     for group in programs.values():
         some = group[:: -(-len(group) // MEASURED_FORKS)] if len(group) > 1 else ()
         if shares := [share for pid in some if (share := _shared_bytes(pid))]:
@@ -114,21 +174,9 @@ def _memory_bytes(stats: Mapping[int, Sequence[str]]) -> int:
     return total
 
 
-def _program(pid: int) -> str:
-    """Return the name of a process's program; empty if the process is gone."""
-    try:
-        return (PROC / str(pid) / "comm").read_text()
-    except OSError:
-        return ""
-
-
 def _shared_bytes(pid: int) -> int:
     """Return a process's proportional share of the memory that it uses; 0 if it is not to be read. Takes 0.3 ms."""
-    try:
-        text = (PROC / str(pid) / "smaps_rollup").read_text()
-    except OSError:
-        return 0
-    match = re.search(r"^Pss: +(\d+) kB", text, re.MULTILINE)
+    match = re.search(r"^Pss: +(\d+) kB", _text(PROC / str(pid) / "smaps_rollup"), re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
 
 
@@ -153,31 +201,44 @@ def limits(process: str = "self") -> Limits:
 def _left(process: str, controller: str) -> list[int]:
     """Return what each cgroup above a process leaves of a resource, at least one figure."""
     left = [sys.maxsize]
-    for line in (PROC / process / "cgroup").read_text().splitlines():
+    for _, folder in _cgroups(process, controller):
+        for limit, used in CGROUP_FILES[controller]:
+            most, now = _number(folder / limit), _number(folder / used)
+            if most is not None and now is not None:
+                left.append(most - now + (_inactive_bytes(folder) if controller == "memory" else 0))
+    return left
+
+
+def _cgroups(process: str, controller: str) -> Iterator[tuple[Path, Path]]:
+    """Yield each cgroup above a process that may limit a resource, after the root of its hierarchy."""
+    for line in _text(PROC / process / "cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if names and controller not in names.split(","):
             continue
         root = CGROUPS / names
         group = root / path.lstrip("/")
-        for folder in (group, *(each for each in group.parents if each.is_relative_to(root))):
-            for limit, used in CGROUP_FILES[controller]:
-                most, now = _number(folder / limit), _number(folder / used)
-                if most is not None and now is not None:
-                    left.append(most - now + (_inactive_bytes(folder) if controller == "memory" else 0))
-    return left
+        yield from ((root, each) for each in (group, *group.parents) if each.is_relative_to(root))
 
 
 def _inactive_bytes(cgroup: Path) -> int:
     """Return the part of a cgroup's memory that holds files not in use, which the kernel gives back first."""
-    match = re.search(r"^(?:total_)?inactive_file (\d+)", (cgroup / "memory.stat").read_text(), re.MULTILINE)
+    match = re.search(r"^(?:total_)?inactive_file (\d+)", _text(cgroup / "memory.stat"), re.MULTILINE)
     return int(match[1]) if match else 0
+
+
+def _text(path: Path) -> str:
+    """Return what is in a file, which may have the name of a program in any bytes; empty where it cannot be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _number(path: Path) -> int | None:
     """Return the number in a file; None where there is no such file or no number, such as `max`."""
     try:
-        return int(path.read_text())
-    except (OSError, ValueError):
+        return int(_text(path))
+    except ValueError:
         return None
 
 
@@ -197,7 +258,7 @@ def clients(pids: Iterable[int]) -> list[int]:
     users = []
     for pid in pids:
         with contextlib.suppress(OSError):
-            status = dict(re.findall(r"^(\w+):\s*(.*)$", (PROC / str(pid) / "status").read_text(), re.MULTILINE))
+            status = dict(re.findall(r"^(\w+):\s*(.*)$", _text(PROC / str(pid) / "status"), re.MULTILINE))
             handles_it = int(status.get("SigCgt", "0"), 16) >> (signal.SIGTERM - 1) & 1
             words = (PROC / str(pid) / "cmdline").read_bytes()
             is_user = b"/ApacheJMeter.jar" not in words and b"/launch.pl" not in words
@@ -236,21 +297,13 @@ def processes(account: str) -> list[int]:
 
 def unit_of(pid: int) -> str:
     """Return the kit's systemd unit that a process belongs to; empty if it is of none, or gone."""
-    try:
-        match = re.search(
-            r"/(framestorm-[\w-]+\.service)(?:/|$)", (PROC / str(pid) / "cgroup").read_text(), re.MULTILINE
-        )
-    except OSError:
-        return ""
+    match = re.search(r"/(framestorm-[\w-]+\.service)(?:/|$)", _text(PROC / str(pid) / "cgroup"), re.MULTILINE)
     return match[1] if match else ""
 
 
 def stat(pid: str) -> list[str]:
     """Return the fields of a process, starting at its state (proc(5), field 3); empty if the process is gone."""
-    try:
-        return (PROC / pid / "stat").read_text().rpartition(")")[2].split() if pid else []
-    except OSError:
-        return []
+    return _text(PROC / pid / "stat").rpartition(")")[2].split() if pid else []
 
 
 def output(*command: str) -> str:

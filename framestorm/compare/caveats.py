@@ -15,7 +15,7 @@ from framestorm.judge.differences import ONE_ONLY
 from framestorm.model.comparison import DifferentSetting
 from framestorm.model.run import Host, Kit, Record
 from framestorm.model.summary import Doubt
-from framestorm.model.units import count, listed, percent, plural, size
+from framestorm.model.units import core_count, count, listed, percent, plural, size
 from framestorm.report.document import value
 from framestorm.results.reading import read_run
 
@@ -222,7 +222,7 @@ def _of_machines(record: Record) -> dict[str, str]:
 def _host(host: Host) -> str:
     """Return what of a host bears on the figures; what it was used for is seen by the plan and the shares."""
     parts = [host.name]
-    parts.append(plural(host.cores, "core") if host.cores else "")
+    parts.append(core_count(host.cores) if host.cores else "")
     parts.append(f"{size(host.memory_bytes)} memory" if host.memory_bytes else "")
     return ", ".join(part for part in parts if part)
 

@@ -107,7 +107,7 @@ class Agent:
             kit=probe.digest(Path(self.host.folder or "/nowhere"), order.kit_files),
             additions=probe.additions(Path(self.host.jmeter or "/nowhere")),
             unit=probe.show(self.host.unit, "LoadState") if self.host.unit else "",  # an image may have no systemctl
-            cores=os.cpu_count(),
+            cores=probe.cores(self.server.pid() or "self"),
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             free_bytes=shutil.disk_usage(Path(self.host.runs).parent).free,
             busy_with=probe.lock_holder(LOCK),
@@ -124,8 +124,12 @@ class Agent:
     def watch(self) -> None:
         """Tell how busy this host is and do nothing else: it is the function's."""
         self.watching = True
-        self.before = probe.usage(self._watched())
+        self.before = self._usage()
         self.tell_time()
+
+    def _usage(self) -> probe.Usage:
+        """Return what has been used so far, of the cores that JMeter's server may use, or without it this login."""
+        return probe.usage(self._watched(), self.server_pid or "self")
 
     def _watched(self) -> list[int]:
         """Return the processes whose usage is reported: those of the run or, without a run, those of the function."""
@@ -182,7 +186,7 @@ class Agent:
             if order.client_server:
                 self._start_client_server(order.client_server, run_dir)
             self._start_server(order.environment)
-        self.before = probe.usage(self.server.processes())
+        self.before = self._usage()
         self.tell_time()
 
     def stop(self) -> None:
@@ -315,6 +319,7 @@ class Agent:
         with self.account.acting():
             (run_dir / PLAN).mkdir(exist_ok=True)  # a plan may write there without having brought a file
         self.server.start(run_dir, environment)
+        self.server_pid = self.server.pid()
 
     def _send_growth(self) -> bool:
         """Send what has been added to each followed file since the last time; whether there may be more."""
@@ -330,7 +335,7 @@ class Agent:
         exit_status = self.controller.poll() if self.controller else None
         while exit_status is not None and self._send_growth():
             pass  # what it wrote last
-        before, self.before = self.before, probe.usage(self._watched())
+        before, self.before = self.before, self._usage()
         cpu_percent, host_cpu_percent = self.before.percents_since(before)
         beat = messages.Beat(
             time_ms=time.time() * 1000,

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,13 +26,13 @@ from framestorm.hosts import account, agent, controller, fence, followed, messag
 from framestorm.hosts.remote import RemoteHost
 
 # Reads as many bytes as the first line says, modules by their names, and runs the last one: the agent needs no
-# installation and is never out of date.
+# installation and is never out of date. Compressed, a pipe takes them at once, and hosts are connected to together.
 BOOTSTRAP = """
-import json, sys, types
+import json, sys, types, zlib
 size, sources = int(sys.stdin.buffer.raw.readline()), b""
 while len(sources) < size:
     sources += sys.stdin.buffer.raw.read(size - len(sources))
-for name, source in json.loads(sources).items():
+for name, source in json.loads(zlib.decompress(sources)).items():
     parent, _, own_name = name.rpartition(".")
     module = sys.modules[name] = types.ModuleType(name)
     setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), own_name, module)
@@ -110,7 +111,8 @@ class Member:
         self._send_lock = threading.Lock()
         self._closed = threading.Event()  # no more orders
         self._done = threading.Event()  # nor answers
-        sources = json.dumps({module.__name__: inspect.getsource(module) for module in MODULES}).encode()
+        modules = {module.__name__: inspect.getsource(module) for module in MODULES}
+        sources = zlib.compress(json.dumps(modules).encode())
         self._send(f"{len(sources)}\n".encode() + sources)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._threads = (self._listener, threading.Thread(target=self._ping, daemon=True))

@@ -121,7 +121,7 @@ Order = TellFacts | Connect | Resolve | Open | FilePiece | Begin | Do
 # Answers
 
 # What no host has less of: the conductor's pydantic reads it. This file needs nothing that hosts do not have.
-AT_LEAST_0, AT_LEAST_1 = {"ge": 0}, {"ge": 1}
+AT_LEAST_0, MORE_THAN_0 = {"ge": 0}, {"gt": 0}
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class HostFacts:
     """Answer to TellFacts.
 
     kit: digest of the kit's files on the host. additions: digest of the kit's additions to JMeter. unit: LoadState of
-    the unit of JMeter's server. busy_with: the run that uses the host.
+    the unit of JMeter's server. cores: that it may use. busy_with: the run that uses the host.
     """
 
     described: Description = field(default_factory=Description)
@@ -139,7 +139,7 @@ class HostFacts:
     kit: str | None = None
     unit: str = ""
     additions: str | None = None
-    cores: int | None = field(default=None, metadata=AT_LEAST_1)
+    cores: float | None = field(default=None, metadata=MORE_THAN_0)
     memory_bytes: int = field(default=0, metadata=AT_LEAST_0)
     free_bytes: int = field(default=0, metadata=AT_LEAST_0)
     busy_with: str | None = None

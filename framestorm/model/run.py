@@ -42,13 +42,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Host:
-    """A machine that takes part; `share` is its part of each total that was split over slaves."""
+    """A machine that takes part; `share` is its part of each total that was split over slaves.
+
+    cores: that the run may use there, which a CPU limit of a container makes fewer than the machine has.
+    """
 
     name: str
     role: Role
     address: str | None = None
     inventory_name: str | None = None
-    cores: int | None = None
+    cores: float | None = None
     memory_bytes: int | None = None
     clock_offset_ms: float = 0.0
     java: str | None = None

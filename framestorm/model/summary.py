@@ -185,7 +185,7 @@ class Machine:
 
     host: str
     part: str
-    cores: int | None
+    cores: float | None
     cores_mean: float
     cores_max: float
     rss_max_bytes: float

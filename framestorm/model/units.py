@@ -110,6 +110,11 @@ def cores(n: float) -> str:
     return significant(n, 2) if 0 < n < 0.1 else f"{n:.2f}"
 
 
+def core_count(n: float) -> str:
+    """`1 core`, `0.5 cores`."""
+    return f"{n:g} {'core' if n == 1 else 'cores'}"
+
+
 def plural(n: int, noun: str, nouns: str | None = None) -> str:
     """`1 request`, `2 requests`."""
     return f"{count(n)} {noun if n == 1 else nouns or noun + 's'}"

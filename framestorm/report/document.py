@@ -22,7 +22,7 @@ from framestorm.report.figure import Chart
 from framestorm.results.reading import ReportError
 
 TEMPLATES = Path(__file__).parent / "templates"
-FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores", "size_rate")
+FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores", "core_count", "size_rate")
 
 
 def render(

@@ -1,4 +1,5 @@
 import getpass
+import json
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from framestorm import probe
+from framestorm import paths, probe
 
 
 def test_usage_is_of_an_account_and_of_the_whole_host() -> None:
@@ -106,3 +107,111 @@ def test_a_timeout_around_a_client_is_none_itself() -> None:
         (child,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
         assert probe.clients([process.pid, child]) == [child]
         os.kill(child, 9)
+
+
+def test_the_name_of_a_program_may_be_any_bytes(tmp_path: Path) -> None:
+    """Of a longer name the kernel keeps 15 bytes, which may end within a letter."""
+    program = tmp_path / "téléchargé-çà"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "60"]) as process:
+        assert b"\xc3" in Path(f"/proc/{process.pid}/comm").read_bytes()[14:15], "cut"
+        assert probe.usage([process.pid, os.getpid()]).processes == 2
+        assert probe.clients([process.pid]) == []
+        process.kill()
+
+
+SERVER, POD, OTHER = "system.slice/server.service", "kubepods/pod1", "user.slice"
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "cores"),
+    [
+        ("0::/", {}, 4),
+        ("0::/", {"cpu.max": "max 100000", "cpu.stat": "usage_usec 9000000"}, 4),
+        ("0::/", {"cpu.max": "50000 100000", "cpu.stat": "usage_usec 9000000\nuser_usec 1"}, 0.5),
+        ("0::/", {"cpu.max": "800000 100000", "cpu.stat": "usage_usec 9000000"}, 4),
+        (
+            f"0::/{SERVER}",
+            {
+                "system.slice/cpu.max": "300000 100000",
+                "system.slice/cpu.stat": "usage_usec 9000000",
+                f"{SERVER}/cpu.max": "10000 30000",
+                f"{SERVER}/cpu.stat": "usage_usec 9000000",
+                f"{OTHER}/cpu.max": "10000 100000",
+                f"{OTHER}/cpu.stat": "usage_usec 1",
+            },
+            0.333,
+        ),
+        (
+            f"4:cpuset:/{POD}\n3:cpu,cpuacct:/{POD}\n0::/",
+            {
+                f"cpu,cpuacct/{POD}/cpu.cfs_quota_us": "150000\n",
+                f"cpu,cpuacct/{POD}/cpu.cfs_period_us": "100000\n",
+                "cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
+                "cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+                f"cpuacct/{POD}/cpuacct.usage": "9000000000\n",
+            },
+            1.5,
+        ),
+        # Within a container, which sees its own group as the root.
+        (
+            f"2:cpuacct:/{POD}\n1:cpu:/{POD}",
+            {
+                "cpu/cpu.cfs_quota_us": "200000",
+                "cpu/cpu.cfs_period_us": "100000",
+                "cpuacct/cpuacct.usage": "9000000000",
+            },
+            2,
+        ),
+    ],
+)
+def test_the_cores_are_those_that_cgroups_leave(
+    own: str, files: dict[str, str], cores: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text(f"{own}\n")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name in ("meminfo", "stat"):
+        (tmp_path / name).write_text(Path("/proc", name).read_text())
+    monkeypatch.setattr(probe, "PROC", tmp_path)
+    monkeypatch.setattr(probe, "CGROUPS", tmp_path)
+    assert probe.cores() == cores
+    quota = probe.usage([]).quota
+    assert (None if quota is None else (round(quota.cores, 3), quota.used_s)) == ((cores, 9.0) if cores < 4 else None)
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "group_s", "percent"),
+    [
+        (0.6, 0.5, 50),  # the cgroup uses what it may
+        (3.4, 0.2, 20),  # the other cores are not for it
+        (3.9, 0.1, 40),  # a tenth of a core is idle: four tenths of its five are not to be had
+    ],
+)
+def test_the_cores_of_a_quota_are_busy_if_the_processes_cannot_have_them(
+    busy_s: float, group_s: float, percent: float
+) -> None:
+    before = probe.Usage(10.0, 1.0, 60, 2, 4.0, 90, 4, probe.Quota(0.5, 7.0))
+    after = before._replace(at_s=11.0, host_cpu_s=4.0 + busy_s, quota=probe.Quota(0.5, 7.0 + group_s))
+    assert after.percents_since(before) == (0, pytest.approx(percent))
+
+
+ON_ONE_CORE = """
+import json, os
+from framestorm import paths, probe
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+before = probe.usage([])
+while probe.time.process_time() < 1:
+    pass
+print(json.dumps([probe.cores(), probe.usage([]).percents_since(before)[1]]))
+"""
+
+
+def test_the_cores_are_those_of_the_affinity() -> None:
+    command = [sys.executable, "-c", ON_ONE_CORE]
+    done = subprocess.run(command, cwd=paths.ROOT, stdout=subprocess.PIPE, check=True)
+    cores, percent = json.loads(done.stdout)
+    assert cores == 1 and percent <= 110, "of that core alone, whatever others do on the rest"

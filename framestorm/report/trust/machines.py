@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from framestorm.model.summary import Machine, Summary
-from framestorm.model.units import count, duration, listed, percent, plural
+from framestorm.model.units import core_count, count, duration, listed, percent, plural
 from framestorm.results.hosts import BUSY_SHARE, share_text
 from framestorm.results.table import height
 
@@ -114,7 +114,7 @@ def saturation(summary: Summary) -> list[str]:
             f"resources.csv has no figures of {listed(unmeasured)}: it is not known whether the bottleneck was there."
         )
     # By what is said of them: the pods of a cluster, and slaves that are too small, all say the same.
-    saturated: dict[tuple[str, tuple[str, ...], int | None], list[tuple[Machine, list[float]]]] = {}
+    saturated: dict[tuple[str, tuple[str, ...], float | None], list[tuple[Machine, list[float]]]] = {}
     for machine in machines:
         if machine.busy_time is None:
             continue
@@ -141,7 +141,8 @@ def saturation(summary: Summary) -> list[str]:
             )
     for (meaning, parts, cores), found in saturated.items():
         names = listed([machine.host for machine, _ in found])
-        were, the_cores = ("was", f"its {cores} cores") if len(found) == 1 else ("were", f"the {cores} cores of each")
+        its = core_count(cores or 0)
+        were, the_cores = ("was", f"its {its}") if len(found) == 1 else ("were", f"the {its} of each")
         busy = _span([percent(each) for each in sorted(machine.busy_time or 0.0 for machine, _ in found)])
         use = _on_average(parts, [cores_mean for _, cores_mean in found])
         sentences.append(

@@ -348,7 +348,7 @@ class LiveView:
         """Return how many cores of each host are busy."""
         busy = self.counts.busy_cores
         return {
-            shown(host): f"{busy[name]:.1f} of {host.cores or '?'}"
+            shown(host): f"{busy[name]:.1f} of {f'{host.cores:g}' if host.cores else '?'}"
             for name, host in self._hosts.items()
             if name in busy
         }

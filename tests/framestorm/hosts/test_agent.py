@@ -437,7 +437,7 @@ def test_facts_are_those_of_this_machine(
     on_host.tell_facts(messages.TellFacts(["a"]))
     (facts,) = answers
     assert isinstance(facts, messages.HostFacts)
-    assert (facts.described, facts.cores) == (described, os.cpu_count())
+    assert (facts.described, facts.cores) == (described, probe.cores())
     assert facts.memory_bytes == psutil.virtual_memory().total
     assert facts.jmeter == probe.jmeter_version(paths.JMETER_HOME) is not None
     assert facts.kit == probe.digest(tmp_path, ["a"]) is not None
@@ -461,7 +461,7 @@ def test_a_beat_tells_what_was_used_since_the_last(
     on_host: Agent, answers: list[messages.Answer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used = iter([probe.Usage(12.0, 4.0, 70, 3, 9.0, 80), probe.Usage(13.0, 3.0, 71, 4, 8.0, 81)])
-    monkeypatch.setattr(probe, "usage", lambda pids: next(used))
+    monkeypatch.setattr(probe, "usage", lambda pids, process: next(used))
     on_host.before = probe.Usage(10.0, 1.0, 60, 2, 4.0, 90)
     on_host._beat()
     on_host._beat()

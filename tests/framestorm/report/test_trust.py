@@ -312,16 +312,18 @@ def test_no_loss_no_mark(slave_lost: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "cpu", "sentence"),
+    ("role", "cores", "cpu", "sentence"),
     [
-        ("slave", "199.0", "slave2 was saturated: at least 90 % of its 2 cores were busy"),
-        ("target", "199.0", "The function had to wait for a core"),
-        ("slave", "120.0", None),
+        ("slave", 2, "199.0", "slave2 was saturated: at least 90 % of its 2 cores were busy"),
+        ("slave", 0.5, "49.9", "slave2 was saturated: at least 90 % of its 0.5 cores were busy"),
+        ("slave", 1.0, "99.9", "slave2 was saturated: at least 90 % of its 1 core were busy"),
+        ("target", 2, "199.0", "The function had to wait for a core"),
+        ("slave", 2, "120.0", None),
     ],
 )
-def test_saturation_of_one_host(slave_lost: Any, role: str, cpu: str, sentence: str | None) -> None:
+def test_saturation_of_one_host(slave_lost: Any, role: str, cores: float, cpu: str, sentence: str | None) -> None:
     folder = slave_lost.write_slaves(SHARES, {})
-    change_run(folder, lambda run: run["hosts"][1].update(role=role))
+    change_run(folder, lambda run: run["hosts"][1].update(role=role, cores=cores))
     lines = (folder / "resources.csv").read_text()
     (folder / "resources.csv").write_text(lines.replace("slave2,host,95.0", f"slave2,host,{cpu}"))
     summary, _ = summary_and_page(folder)
