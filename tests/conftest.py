@@ -55,6 +55,8 @@ ORDER = [
     *TOGETHER["openfaas"],
     "tests/run/test_study",
     "tests/run/test_soak",
+    "tests/run/test_audit",
+    "tests/run/test_ends",
     *TOGETHER["slaves"],
     *TOGETHER["losses"],
     "tests/run/",

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,20 @@ def at_each_write(work: Work, parent: Path, begin: Work = Path.mkdir) -> Iterato
         begin(folder)
         process = FORKS.Process(target=_work, args=(work, folder, number))
         process.start()
-        process.join(ENDS_WITHIN_S)
-        assert process.exitcode in (0, -signal.SIGKILL), f"point {number}: {process.exitcode}"
+        status = ended(process)
+        assert status in (0, -signal.SIGKILL), f"point {number}: {status}"
         yield folder
-        if process.exitcode == 0:
+        if status == 0:
             return
+
+
+def ended(process: ForkServerProcess) -> int | None:
+    """How a process ended; one that does not end in time is killed, and has no status."""
+    process.join(ENDS_WITHIN_S)
+    status = process.exitcode
+    process.kill()
+    process.join()
+    return status
 
 
 class _Points:

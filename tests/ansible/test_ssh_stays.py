@@ -58,9 +58,11 @@ def inventory(
     forward = keys.ssh(GUARDED)
     forward[1:1] = ["-N", "-L", f"127.0.0.1:{FORWARDING_PORT}:{FORWARDED.address}:22"]
     with subprocess.Popen(forward) as forwarding:
-        assert wait_until(lambda: listens(FORWARDING_PORT), 10)
-        yield path
-        forwarding.terminate()
+        try:
+            assert wait_until(lambda: listens(FORWARDING_PORT), 10)
+            yield path
+        finally:
+            forwarding.terminate()
 
 
 def rules(host: LabHost, port: int = 22) -> list[str]:

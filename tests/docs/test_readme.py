@@ -30,9 +30,11 @@ def url() -> Iterator[str]:
         port = str(probe.getsockname()[1])
     words = SERVER.replace("8080", port).split()[1:-1]
     with subprocess.Popen([sys.executable, *words], cwd=paths.ROOT, stderr=subprocess.DEVNULL) as server:
-        assert wait_until(lambda: _answers(int(port)), 20)
-        yield f"http://127.0.0.1:{port}/"
-        server.terminate()
+        try:
+            assert wait_until(lambda: _answers(int(port)), 20)
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            server.terminate()
 
 
 def _answers(port: int) -> bool:

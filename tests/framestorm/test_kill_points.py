@@ -127,8 +127,7 @@ def test_a_complete_run_is_on_disk(raw: Path, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     process = kill_points.FORKS.Process(target=make_run_on_disk, args=(tmp_path / "whole",))
     process.start()
-    process.join()
-    assert process.exitcode == 0
+    assert kill_points.ended(process) == 0
 
 
 def test_a_report_killed_at_any_write_is_made_again(raw: Path, tmp_path: Path) -> None:

@@ -82,9 +82,11 @@ class ApiServer:
 def own_server(tmp_path: Path) -> Iterator[ApiServer]:
     """An API server that a test may stop."""
     server = ApiServer(tmp_path)
-    server.start()
-    yield server
-    server.stop()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,8 @@ def traces() -> dict[str, Any]:
         "sysctls": sysctls(),
         "links": "fs-kind" in output("ip", "-brief", "link"),
         "routes": [line for line in output("ip", "route").splitlines() if layout.CLUSTER_END in line],
-        "iptables": output("iptables-save"),
+        # Without its comments, which have the time, and the counters of its chains.
+        "iptables": re.sub(r"^#.*\n|\[\d+:\d+\]", "", output("iptables-save"), flags=re.MULTILINE),
         "mounts": [line for line in Path("/proc/mounts").read_text().splitlines() if layout.INSTANCE in line],
         "docker's mounts": str(engine.DATA) in Path("/proc/mounts").read_text(),
         "cgroups": sorted(map(str, (*CGROUPS.glob(layout.INSTANCE), *CGROUPS.glob(f"*/{layout.INSTANCE}")))),

@@ -99,10 +99,10 @@ def test_what_passes_by_itself_is_waited_for_a_while(
 def test_a_function_that_does_not_scale_to_zero_is_waited_for_as_long_as_its_window(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 2.0)
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 6.0)
     with (
         controllers(cluster, NAMESPACE),
-        pytest.raises(FramestormError, match="echo was not ready in 8 s: it has not scaled to zero; see kubectl"),
+        pytest.raises(FramestormError, match="echo was not ready in 12 s: it has not scaled to zero; see kubectl"),
     ):
         Knative(SITE, tmp_path).prepare(settings(from_zero=True, window_s=6))
 

@@ -325,7 +325,7 @@ def test_a_run_goes_on_and_says_what_a_node_took_with_it(
         objects.set_status(cluster, "pod", f"shop-{number}", "theirs", objects.running())
     objects.set_status(cluster, "deployment", "shop-v2", "theirs", {"replicas": 3, "readyReplicas": 3})
     run = run_sh.start(
-        "./run.sh", "-t", "jmx/requests.jmx", "-Jusers=1", "-Jramp_s=0", "-Jhold_s=8",
+        "./run.sh", "-t", "jmx/requests.jmx", "-Jusers=1", "-Jramp_s=0", "-Jhold_s=20",
         "-Jurl=http://shop.theirs:8080/", f"--context={CONTEXT}", f"--ingress={server.origin}",
     )  # fmt: skip
     run.until(lambda: server.received)

@@ -131,7 +131,7 @@ def test_pods_without_ipv4_are_refused(asked: Pods, background: ThreadPoolExecut
 def test_a_pod_that_finds_no_room_for_a_moment_is_waited_for(
     asked: Pods, background: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pods, "READY_WITHIN_S", 6)
+    monkeypatch.setattr(pods, "READY_WITHIN_S", 12)
     future = begun(asked, background)
     full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
     tell(asked.slaves[0], {"conditions": [full]})

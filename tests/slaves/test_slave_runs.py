@@ -65,15 +65,15 @@ def test_five_users_on_two_slaves_are_three_and_two(
     service = stand_in({"status": 204, "body": b""})
     if controller == "here":  # with a video of one's own, which goes along
         own = ("-i", str(without_master(tmp_path)), f"-Jvideo={grey_video(tmp_path / 'grey.mp4')}", "-Jmin_faces=0")
-    done = run_sh("./run.sh -R slaves -Jusers=5", "-t", "jmx/video-per-user.jmx", "-Jramp_s=1", "-Jframes=3", *own,
+    done = run_sh("./run.sh -R slaves -Jusers=5", "-t", "jmx/video-per-user.jmx", "-Jramp_s=1", "-Jframes=6", *own,
                   "--sink", f"influxdb:{service.origin}/write")  # fmt: skip
     points = b"\n".join(sent.body for sent in service.received).decode()
     told = Counter[str]()
     for slave, n in re.findall(r"transaction=frame,slave=(\w+),statut=all count=([\d.]+)", points):
         told[slave] += int(float(n))
-    assert told == {"slave1": 9, "slave2": 6}
+    assert told == {"slave1": 18, "slave2": 12}
     assert done.count("label", "Hostname") == {
-        ("user", "slave1"): 3, ("user", "slave2"): 2, ("frame", "slave1"): 9, ("frame", "slave2"): 6,
+        ("user", "slave1"): 3, ("user", "slave2"): 2, ("frame", "slave1"): 18, ("frame", "slave2"): 12,
     }  # fmt: skip
     users = done.tree().findall("sample")
     assert sorted(user.get("hn") or "" for user in users) == ["slave1"] * 3 + ["slave2"] * 2
@@ -91,10 +91,10 @@ def test_five_users_on_two_slaves_are_three_and_two(
     counts = {
         row["host"]: [row[name] for name in ("sent", "in_tree", "in_samples", "shown")] for row in summary["hosts"]
     }
-    assert counts == {"slave1": [9] * 4, "slave2": [6] * 4}
+    assert counts == {"slave1": [18] * 4, "slave2": [12] * 4}
     machines = {(row["host"], row["part"]): row for row in summary["machines"]}
     for part in (("slave1", "generator"), ("slave2", "generator"), ("function1", "target")):
-        assert machines[part]["cores_max"] > 0
+        assert machines[part]["cores_max"] > 0, part
     for part in (("slave1", "host"), ("slave2", "host"), ("function1", "target")):
         assert machines[part]["rss_max_bytes"] > 100e6
     for slave in ("slave1", "slave2"):
@@ -146,6 +146,7 @@ def test_a_load_in_words_is_shared_and_dropped_arrivals_are_counted(run_sh: RunS
     assert summary["labels"]["frame"]["times"]["model"]["n"] == rows["slave1",] + rows["slave2",]
 
 
+@pytest.mark.long
 def test_a_pattern_chooses_slaves(run_sh: RunSh, deployed: Lab) -> None:
     done = run_sh("./run.sh -R 'slaves:!slave2' -Jusers=4", "-Jramp_s=0", "-Jhold_s=1", "-Jframes=2")
     assert {host for _, host in done.count("label", "Hostname")} == {"slave1"}
