@@ -158,21 +158,26 @@ class ChatUser:
     def _body(self, messages: list[Message]) -> bytes:
         options = self._options
         path = options.url.partition("?")[0].rstrip("/")
+        is_response, is_ollama = path.endswith("/responses"), path.endswith(("/api/chat", "/api/generate"))
+        fields: dict[str, Any] = {"stream": True}
         if path.endswith(("/completions", "/generate")) and not path.endswith("/chat/completions"):
-            text = "\n".join(str(message.get("content", "")) for message in messages)
-            fields: dict[str, Any] = {"prompt": text}
+            fields["prompt"] = "\n".join(str(message.get("content", "")) for message in messages)
         else:
-            fields = {"messages": messages}
-        fields["stream"] = True
+            fields["input" if is_response else "messages"] = messages
         if options.model:
             fields["model"] = options.model
-        if options.max_tokens:
-            fields["max_tokens"] = options.max_tokens
+        if options.max_tokens and is_ollama:
+            fields["options"] = {"num_predict": options.max_tokens}
+        elif options.max_tokens:
+            fields["max_output_tokens" if is_response else "max_tokens"] = options.max_tokens
         if options.ignore_eos == "true":
             fields["ignore_eos"] = True
-        if options.include_usage == "true":
+        if options.include_usage == "true" and not (is_response or is_ollama):  # they send it unasked
             fields["stream_options"] = {"include_usage": True}
-        return json.dumps(fields | options.extra).encode()
+        extra = options.extra
+        if isinstance(extra.get("options"), dict):
+            extra = {**extra, "options": fields.get("options", {}) | extra["options"]}
+        return json.dumps(fields | extra).encode()
 
 
 def run(

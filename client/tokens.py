@@ -1,6 +1,7 @@
 """The tokens of one streamed answer: when each arrived, how many there were, and what was wrong with the answer.
 
-Two forms are understood: that of OpenAI's chat completions and completions, and the lines of JSON of Ollama.
+Three forms are understood: that of OpenAI's chat completions and completions, that of OpenAI's responses, and the lines
+of JSON of Ollama.
 """
 
 import json
@@ -22,8 +23,12 @@ _CONTENT = ("content", "text", "response", "refusal")
 _FURTHER = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
 # What such a field has where it is not a text: parts of a content, or calls of tools by their names and arguments.
 _PARTS = ("text", "refusal", "thinking", "function", "custom", "name", "arguments", "input")
-# Where errors in JSON have their message: OpenAI's form, that of FastAPI, and lists of them.
-_MESSAGES = ("error", "message", "detail", "msg")
+_PARTS_OF_CONTENT = ("text", "refusal")  # without the reasoning that Mistral has among them
+# Events of OpenAI's responses: what all begin with, and those that end the answer.
+_RESPONSE, _RESPONSE_ENDS = "response.", ("response.completed", "response.incomplete")
+# Where errors in JSON have their message: OpenAI's form, that of FastAPI, and lists of them; last that of responses.
+_MESSAGES = ("error", "message", "detail", "msg", "response")
+_ERRORS = ("error", "response.failed")
 _MOST_NESTED = 5
 # Pieces so near to the first one came together with it: no model makes tokens that fast.
 _TOGETHER_NS = 1_000_000
@@ -117,10 +122,13 @@ class Tokens:
         return all(map(self._read_piece, pieces))
 
     def _read_piece(self, piece: StreamPiece) -> bool:
-        if piece.data.strip() == END:
+        text = piece.data.strip()
+        if text == END:
             self._end_at(piece.at_ns)
             return True
-        value = _parsed(piece.data)
+        if not text and piece.event != "error":  # it keeps the connection alive
+            return True
+        value = _parsed(text)
         if not isinstance(value, dict):
             self.cause = "error-event" if piece.event == "error" else "not-json"
             return False
@@ -128,24 +136,27 @@ class Tokens:
             self.cause = _with_detail("error-event", error_message(value))
             return False
         self._first_form = self._first_form or piece.event or ", ".join(value)
-        is_known = "choices" in value or "done" in value
+        event = _event_of_response(value)
+        is_known = bool(event) or "choices" in value or "done" in value
         self._is_known = self._is_known or is_known
         is_token = False
-        for number, added in enumerate(_added(value)):
-            content = _text(added, _CONTENT)
+        for number, added in enumerate([_added_by_event(event, value)] if event else _added(value)):
+            content = _text(added, _CONTENT, _PARTS_OF_CONTENT)
             if content and added.get("index", number) == 0:
                 self.texts.append(content)
-            is_token = is_token or bool(content or _text(added, _FURTHER))
+            is_token = is_token or bool(content or _text(added, (*_CONTENT, *_FURTHER), _PARTS))
         if is_token:
             self._arrived_ns.append(piece.at_ns)
-        usage = value.get("usage")
+        counts = value.get("response") if event else value
+        usage = counts.get("usage") if isinstance(counts, dict) else None
         usage = usage if isinstance(usage, dict) else {}
-        self._count("tokens", usage.get("completion_tokens", value.get("eval_count")))
-        self._count("prompt_tokens", usage.get("prompt_tokens", value.get("prompt_eval_count")))
+        self._count("tokens", usage.get("completion_tokens"), usage.get("output_tokens"), value.get("eval_count"))
+        prompt_tokens = (usage.get("prompt_tokens"), usage.get("input_tokens"), value.get("prompt_eval_count"))
+        self._count("prompt_tokens", *prompt_tokens)
         # Not before the first token: a server may say at once that it has begun, and then read a long prompt.
         if is_known and self._arrived_ns and self._done_ns is None:
             self.piece_ns = piece.at_ns
-        if value.get("done") is True:
+        if value.get("done") is True or event in _RESPONSE_ENDS:
             self._end_at(piece.at_ns)
         return True
 
@@ -154,9 +165,10 @@ class Tokens:
             self._done_ns = self.piece_ns = at_ns
             self.stall_s = min(self.stall_s, _CLOSED_WITHIN_S)
 
-    def _count(self, name: str, value: object) -> None:
-        if type(value) is int and 0 < value <= _MOST_TOKENS:
-            self._counts[name] = value
+    def _count(self, name: str, *values: object) -> None:
+        for value in values:
+            if type(value) is int and 0 < value <= _MOST_TOKENS:
+                self._counts[name] = value
 
 
 def error_message(value: object) -> str:
@@ -174,7 +186,7 @@ def error_message(value: object) -> str:
 
 
 def _is_error(value: Mapping[str, Any]) -> bool:
-    return bool(value.get("error")) or value.get("object") == "error"
+    return bool(value.get("error")) or value.get("object") == "error" or value.get("type") in _ERRORS
 
 
 def status_cause(status: int, body: bytes) -> str:
@@ -206,17 +218,37 @@ def _added(value: dict[str, Any]) -> list[dict[str, Any]]:
     return [_merged(value, value.get("message"))]
 
 
+def _event_of_response(value: dict[str, Any]) -> str:
+    """Return the type of an event of OpenAI's responses; empty if a piece is none."""
+    event = value.get("type")
+    return event if isinstance(event, str) and event.startswith(_RESPONSE) else ""
+
+
+def _added_by_event(event: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Return what such an event adds, as a piece of chat completions has it."""
+    match event.removeprefix(_RESPONSE):
+        case "output_text.delta":
+            return {"content": value.get("delta")}
+        case "refusal.delta":
+            return {"refusal": value.get("delta")}
+        case "output_item.added":  # the name of a call
+            return {"tool_calls": value.get("item")}
+        case further if further.endswith(".delta") and not further.endswith("audio.delta"):
+            return {"reasoning": value.get("delta")}
+    return {}
+
+
 def _merged(fields: dict[str, Any], inner: Any) -> dict[str, Any]:
     return fields | inner if isinstance(inner, dict) else fields
 
 
-def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+def _text(fields: Mapping[str, Any], names: tuple[str, ...], parts: tuple[str, ...]) -> str:
     """Return the text of the first of these fields that has any."""
-    return next((text for name in names if name in fields and (text := _joined(fields[name]))), "")
+    return next((text for name in names if name in fields and (text := _joined(fields[name], parts))), "")
 
 
-def _joined(value: Any) -> str:
-    """Return the text of a field: its own, or those of the parts in its lists and objects."""
+def _joined(value: Any, names: tuple[str, ...]) -> str:
+    """Return the text of a field: its own, or those of the parts by these names in its lists and objects."""
     texts, rest = [], [value]
     while rest:  # no recursion: a server may nest them deeply
         match rest.pop():
@@ -225,5 +257,5 @@ def _joined(value: Any) -> str:
             case list() as parts:
                 rest += reversed(parts)
             case dict() as fields:
-                rest += [fields[name] for name in reversed(_PARTS) if name in fields]
+                rest += [fields[name] for name in reversed(names) if name in fields]
     return "".join(texts)

@@ -63,6 +63,32 @@ ENDED = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
 GOOD = sse(ROLE, delta("caf\u00e9 "), delta("\U0001f600"), delta("!"), ENDED, usage(5), DONE)
 # The name of a function with the first piece of its arguments, or before them; the last piece has nothing.
 CALLS = sse(ROLE, call("", "weather"), call('{"city":'), call(' "Oslo"}'), call(""), ENDED, usage(9), DONE)
+
+
+def of_response(event: str, **fields: object) -> dict[str, Any]:
+    return {"type": f"response.{event}", "sequence_number": 1, "output_index": 1, **fields}
+
+
+def response_ends(event: str, tokens: int) -> dict[str, Any]:
+    counts = {"input_tokens": 11, "output_tokens": tokens, "total_tokens": 11 + tokens}
+    output = [{"type": "message", "content": [{"type": "output_text", "text": "caf\u00e9 !"}]}]
+    return of_response(event, response={"status": event, "error": None, "output": output, "usage": counts})
+
+
+# As OpenAI sends them: each text again when it is done, and again at the end.
+RESPONSE = "".join(
+    f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+    for event in (
+        of_response("created", response={"status": "in_progress", "error": None, "usage": None}),
+        of_response("output_item.added", item={"type": "message", "role": "assistant", "content": []}),
+        of_response("content_part.added", part={"type": "output_text", "text": ""}),
+        of_response("output_text.delta", delta="caf\u00e9 "),
+        of_response("output_text.delta", delta="!"),
+        of_response("output_text.done", text="caf\u00e9 !"),
+        of_response("content_part.done", part={"type": "output_text", "text": "caf\u00e9 !"}),
+        response_ends("completed", 5),
+    )
+).encode()
 NO_MODEL = {"error": {"message": "The model `x` does not exist.", "type": "NotFoundError", "code": 404}}
 
 
@@ -87,6 +113,24 @@ ANSWERS = {
     "refusal": events(sse(adds(content=None, refusal="I"), adds(refusal=" cannot"), DONE)),
     "parts": events(sse(adds(content=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), DONE)),
     "thinking": events(sse(adds(content=[{"type": "thinking", "thinking": [{"text": "so"}]}]), delta("a"), DONE)),
+    "responses": events(RESPONSE),
+    "response-incomplete": events(sse(of_response("output_text.delta", delta="a"), response_ends("incomplete", 1))),
+    "response-refused": events(sse(of_response("refusal.delta", delta="no"), response_ends("completed", 2))),
+    "response-call": events(
+        sse(
+            of_response("reasoning_summary_text.delta", delta="so"),
+            of_response("output_item.added", item={"type": "function_call", "name": "f", "arguments": ""}),
+            of_response("function_call_arguments.delta", delta="{}"),
+            of_response("function_call_arguments.done", arguments="{}"),
+            response_ends("completed", 9),
+        )
+    ),
+    "response-failed": events(
+        sse(of_response("failed", response={"status": "failed", "error": {"code": "x", "message": "too busy"}}))
+    ),
+    "response-error": events(sse({"type": "error", "code": "x", "message": "out of quota", "param": None})),
+    "response-cut": events(sse(of_response("output_text.delta", delta="a"))),
+    "empty-data": events(b"event: ping\ndata:\n\n" + GOOD),
     "ollama-calls": Answer(
         content_type=LINES,
         body=ndjson({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]}}, {"done": True}),
@@ -132,6 +176,8 @@ ANSWERS = {
         content_type=LINES,
         body=ndjson({"message": {"content": "a"}}, {"message": {"content": "b"}, "done": True, "eval_count": 7}),
     ),
+    "chat": Answer(content_type=LINES, body=ndjson({"message": {"content": "a"}, "done": True})),
+    "generate": Answer(content_type=LINES, body=ndjson({"response": "a", "done": True})),
     "ollama": Answer(content_type=LINES, body=ndjson({"response": "a"}, {"done": True, "prompt_eval_count": 3})[:-1]),
     "whole": Answer(body=json.dumps({"choices": [{"message": {"content": "a"}}]}).encode()),
     "error-in-place": Answer(body=json.dumps({"error": {"message": "no such model"}}).encode()),
@@ -197,6 +243,11 @@ def ask(model: StandIn, behaviour: str, *words: object) -> Done:
         ("parts", 1, 1, "pieces"),
         ("thinking", 2, 2, "pieces"),
         ("ollama-calls", 1, 1, "pieces"),
+        ("responses", 5, 2, "server"),
+        ("response-incomplete", 1, 1, "server"),
+        ("response-refused", 2, 1, "server"),
+        ("response-call", 9, 3, "server"),
+        ("empty-data", 5, 3, "server"),
         ("ollama-thinking", 2, 2, "pieces"),
         ("choices", 3, 3, "pieces"),
         ("other-choice", 1, 1, "pieces"),
@@ -266,6 +317,9 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("error-event", "error-event: out of memory"),
         ("named-error", "error-event: overloaded"),
         ("error-text", "error-event"),
+        ("response-failed", "error-event: too busy"),
+        ("response-error", "error-event: out of quota"),
+        ("response-cut", "no-end"),
         ("not-json", "not-json"),
         ("a-list", "not-json"),
         ("nested", "not-json"),
@@ -410,6 +464,13 @@ def test_a_piece_that_is_read_late_has_the_time_at_which_it_came() -> None:
         ("completions", ("--prompts", "Hi", "--ignore-eos", "true", "--max-tokens", 7, "--extra", '{"max_tokens": 8}'),
          {"prompt": "Hi", "stream": True, "ignore_eos": True, "max_tokens": 8,
           "stream_options": {"include_usage": True}}),
+        ("responses", ("--prompts", "Hi", "--max-tokens", 7),
+         {"input": [{"role": "user", "content": "Hi"}], "stream": True, "max_output_tokens": 7}),
+        ("api/chat", ("--prompts", "Hi", "--max-tokens", 7, "--extra", '{"options": {"seed": 1}, "think": false}'),
+         {"messages": [{"role": "user", "content": "Hi"}], "stream": True, "options": {"num_predict": 7, "seed": 1},
+          "think": False}),
+        ("api/generate", ("--prompts", "Hi", "--max-tokens", 0, "--extra", '{"options": {"seed": 1}}'),
+         {"prompt": "Hi", "stream": True, "options": {"seed": 1}}),
     ],
 )  # fmt: skip
 def test_what_is_sent(model: StandIn, path: str, words: tuple[object, ...], fields: dict[str, Any]) -> None:
@@ -427,6 +488,17 @@ def test_a_secret_reaches_the_server_and_no_line(
     done = ask(model, "good", "--journal", tmp_path / "journal.jsonl")
     assert model.received[0].headers["Authorization"] == "Bearer s3cr3t"
     assert "s3cr3t" not in (tmp_path / "journal.jsonl").read_text() + json.dumps(done.lines) + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "field", "content"), [("thinking", "messages", "a"), ("responses", "input", "caf\u00e9 !")]
+)
+def test_a_conversation_goes_on_with_the_content_alone(
+    model: StandIn, behaviour: str, field: str, content: str
+) -> None:
+    assert ask(model, behaviour, "--prompts", "Hi", "--turns", 2).status == 0
+    question = {"role": "user", "content": "Hi"}
+    assert json.loads(model.received[1].body)[field] == [question, {"role": "assistant", "content": content}, question]
 
 
 def test_a_conversation_has_its_history(model: StandIn, tmp_path: Path) -> None:
