@@ -1,6 +1,7 @@
 """index.html and junit.xml of a search, and its lines for the terminal, made of find.json and nothing else."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm.errors import FramestormError
@@ -200,11 +201,7 @@ def _charts(record: SearchRecord) -> list[Chart]:
             traces.append(line(loads, [each.asked_per_s for each in known], "asked", QUIET, dash="dot"))
         caption = f"Answers without an error per second, at each {what} that was tried."
         if isinstance(record.answer, Highest) and (capacity := record.answer.capacity) is not None:
-            lowest = known[0]
-            slope = (lowest.answered_per_s or 0.0) / lowest.load
-            ends = [lowest.load, capacity.value / slope, max(loads)]
-            bounds = [min(slope * load, capacity.value) for load in ends]
-            traces.append(line(ends, bounds, "bound", QUIET, dash="dot"))
+            traces.append(line(*_bound(known, capacity.value), "bound", QUIET, dash="dot"))
             caption += " The bound rises as at the lowest load, where no request waits for another, up to the capacity."
         charts.append(Chart("answered", "Answered rate", caption, traces, xaxis, axis_title("per second")))
     objectives = dict.fromkeys(o.objective for each in probes for o in each.outcomes if o.value is not None)
@@ -224,6 +221,19 @@ def _charts(record: SearchRecord) -> list[Chart]:
             caption = f"Each probe by its {what}."
         charts.append(Chart(f"objective-{number}", objective, caption, traces, xaxis, axis.axis(measured)))
     return charts
+
+
+def _bound(known: Sequence[Probe], capacity_per_s: float) -> tuple[list[float], list[float]]:
+    """Return the corners of the bound of a rate, from the lowest load to the highest: x and y.
+
+    The lowest load has several probes: as for the answer, their mean counts.
+    """
+    low, most = known[0].load, known[-1].load
+    of_lowest = [each.answered_per_s or 0.0 for each in known if each.load == low]
+    slope = sum(of_lowest) / len(of_lowest) / low
+    knee = capacity_per_s / slope if slope else most
+    ends = sorted({low, min(max(low, knee), most), most})
+    return ends, [min(slope * load, capacity_per_s) for load in ends]
 
 
 def _time_of(objective: str) -> tuple[str, float] | None:

@@ -92,6 +92,24 @@ def test_a_search_for_a_capacity_that_was_stopped_has_its_highest_rate() -> None
 
 
 @pytest.mark.parametrize(
+    ("rates", "capacity", "x", "y"),
+    [
+        ([(1, 5.0), (1, 7.0), (2, 9.0), (4, 12.0), (8, 12.0)], 12, [1, 2, 8], [6, 12, 12]),
+        ([(4, 10.2), (8, 10.0), (16, 9.9)], 10, [4, 16], [10, 10]),  # the fewest users reach it
+        ([(1, 2.0), (2, 4.0)], 8, [1, 2], [2, 4]),  # the range ends before it is reached
+    ],
+)
+def test_the_bound_of_a_rate_goes_from_the_lowest_load_to_the_highest(
+    rates: list[tuple[float, float]], capacity: float, x: list[float], y: list[float]
+) -> None:
+    probes = [Probe(users, "", [], answered_per_s=rate) for users, rate in rates]
+    answer = Highest("found", 4, None, None, None, capacity=Estimate(capacity))
+    record = SearchRecord(LoadRange("users", 1, 64, is_whole=True), [], "p.jmx", (), 0.0, probes=probes, answer=answer)
+    (chart,) = page._charts(record)
+    assert [(each["x"], each["y"]) for each in chart.traces if each["name"] == "bound"] == [(x, y)]
+
+
+@pytest.mark.parametrize(
     ("objective", "value", "axis", "drawn", "limit"),
     [
         ("p95 < 1 s", 2000.0, "p95 response time (s)", 2.0, 1.0),
