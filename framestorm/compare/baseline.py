@@ -1,6 +1,5 @@
 """A run compared with its baseline: found among earlier runs of the same plan, target and load, or named."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,8 @@ from framestorm.model.comparison import Comparison, JudgedThreshold
 from framestorm.model.files import write, write_text
 from framestorm.model.headline import Headline
 from framestorm.model.summary import Against, BaselineCheck, CheckState, ComparedFigure, Summary, Verdict
+from framestorm.report import BASELINE, COMPARISON, remove_comparison
 
-FOLDER = "baseline"
 LAST, BEST, MAIN = "last", "best", "main"
 MAIN_BRANCHES = ("main", "master")
 EXIT_REGRESSION, EXIT_UNDECIDED = 3, 5
@@ -69,13 +68,12 @@ def with_baseline(run_dir: Path, summary: Summary) -> Summary:
     The verdict fails if the run is worse than its baseline by more than a threshold, and that is significant.
     """
     asked, undecided = summary.run.baseline, summary.run.undecided
+    remove_comparison(run_dir)
     if asked is None:
         return summary
     if summary.verdict.word not in ("pass", "fail"):
         text = f"{summary.verdict.text}; not compared with a baseline, because the run is not whole"
         return replace(summary, verdict=replace(summary.verdict, text=text))
-    folder = run_dir / FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
     try:
         against = _against(run_dir, asked, summary)
     except UsageError as error:  # a threshold of something that was not measured
@@ -100,10 +98,10 @@ def _against(run_dir: Path, asked: str, summary: Summary) -> Against:
         check_measured(thresholds, sides)
     words = [word for text in summary.run.thresholds for word in ("--threshold", text)]
     command = ["./run.sh", "compare", paths.shown(baseline), paths.shown(run_dir), *words]
-    folder = run_dir / FOLDER
-    folder.mkdir()
+    folder = run_dir / BASELINE
+    folder.mkdir(exist_ok=True)
     comparison = compare(sides, thresholds, folder, command, undecided=summary.run.undecided)
-    write(folder / "comparison.json", comparison, indent=1)
+    write(folder / COMPARISON, comparison, indent=1)
     write_text(folder / "index.html", page_html(comparison))
     return Against(
         asked,
@@ -111,7 +109,7 @@ def _against(run_dir: Path, asked: str, summary: Summary) -> Against:
         _sentence(baseline.name, comparison),
         _figures(comparison),
         [BaselineCheck(each.threshold, _state(each), _text(each)) for each in comparison.thresholds],
-        f"{FOLDER}/index.html",
+        f"{BASELINE}/index.html",
     )
 
 

@@ -1,6 +1,7 @@
 """Read a run's raw files, judge them, and show them; nothing here measures, and every report can be made again."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from framestorm.model import criteria as grammar
 from framestorm.model.files import write, write_text
 from framestorm.model.scraped import scraped_criterion
 from framestorm.model.summary import Summary, Verdict
+
+BASELINE = "baseline"  # the folder, in that of a run, of its comparison with a baseline
+COMPARISON = "comparison.json"
 
 
 def build(
@@ -40,6 +44,7 @@ def build(
         if not ((run_dir / "scrapes.csv").exists() and scraped_criterion(text)):
             grammar.parse(text)
     try:
+        remove_comparison(run_dir)
         results = read_results(run_dir)
         record = results.record
         record = record if title is None else replace(record, title=title)
@@ -54,6 +59,17 @@ def build(
     except OSError as error:
         raise ReportError(f"the report of {run_dir} cannot be written: {error}") from error
     return summary.verdict
+
+
+def remove_comparison(run_dir: Path) -> None:
+    """Remove the comparison of an earlier report of the run, which is none of this one."""
+    folder = run_dir / BASELINE
+    if not (folder / COMPARISON).exists():
+        return
+    for name in ("index.html", COMPARISON):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # a run of that name is in it
+        folder.rmdir()
 
 
 def write_pages(run_dir: Path, summary: Summary) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from framestorm.model import units
 from framestorm.model.criteria import USER, USER_SERIES
+from framestorm.model.judgement import Judgement
 from framestorm.model.summary import Against, LabelSummary, Summary
 from framestorm.plain import as_label, visible
 from framestorm.report.page import COLUMNS, figure_text, interval_text, rate_interval
@@ -27,7 +28,7 @@ def markdown_text(summary: Summary) -> str:
         [f"## {_text(title)}: {summary.verdict.title.lower()}", "", _text(summary.verdict.line)],
         _table(
             ["", "criterion", "measured"],
-            ([STATES[each.state], _text(each.text), _text(each.measured or each.why)] for each in criteria),
+            ([STATES[each.state], _text(each.text), _text(_outcome(each))] for each in criteria),
         ),
         _table(head, map(_row, labels), numbers=True),
         ["In brackets: 95 % confidence intervals."] if labels else [],
@@ -35,6 +36,10 @@ def markdown_text(summary: Summary) -> str:
         _warnings(summary.warnings),
     ]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+
+
+def _outcome(criterion: Judgement) -> str:
+    return criterion.why if criterion.state == "unjudged" else criterion.measured
 
 
 def _warnings(warnings: Sequence[str]) -> list[str]:

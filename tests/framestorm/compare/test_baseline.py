@@ -16,6 +16,7 @@ from framestorm.model.files import read
 from framestorm.model.summary import Summary
 from framestorm.report import build, write_pages
 from framestorm.report.markdown import markdown_text
+from framestorm.report.summary import run_files
 from framestorm.report.terminal import terminal_text
 from tests.framestorm.compare.conftest import steady
 
@@ -150,6 +151,30 @@ def test_a_partial_run_is_not_compared(make_day: MakeDay) -> None:
     summary = judged(make_day(2, state="stopped", reason="SIGINT was received"), "last")
     assert (summary.verdict.exit_status, summary.against) == (4, None)
     assert summary.verdict.text.endswith("not compared with a baseline, because the run is not whole")
+
+
+@pytest.mark.parametrize("asked", [None, "last"])
+def test_a_comparison_of_an_earlier_report_is_not_on_the_page(make_day: MakeDay, asked: str | None) -> None:
+    make_day(1)
+    folder = make_day(2)
+    judged(folder, "last")
+    if asked:
+        record = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(record | {"state": "stopped"}))
+    build(folder)
+    summary = judged(folder, asked) if asked else read(folder / "summary.json", Summary)
+    assert summary.against is None and not any(each.path.startswith("baseline") for each in run_files(folder))
+    assert "baseline/index.html" not in (folder / "index.html").read_text()
+    assert not (folder / "baseline").exists()
+
+
+def test_a_run_in_a_folder_of_that_name_is_kept(make_day: MakeDay) -> None:
+    folder = make_day(2)
+    make_day(1).rename(folder / "baseline")
+    summary = judged(folder, str(folder / "baseline"))
+    assert summary.against and summary.against.baseline == "baseline"
+    build(folder)
+    assert (folder / "baseline" / "samples.jtl").exists()
 
 
 def test_mistakes_are_found_before_the_run(make_day: MakeDay) -> None:
