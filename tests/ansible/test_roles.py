@@ -21,6 +21,11 @@ from tests.conftest import StartServer, ansible_tool
 ROLES = sorted(path.name for path in (ANSIBLE / "roles").iterdir())
 
 
+LOOK = "See what has the names that deploy gives, and is not noted as its own"
+NOTE = "Note which names are Framestorm's own, so that they can be taken back"
+CHECKS = ("Check that a run finds what deploy leaves", "Check that the account may listen on the ports")
+
+
 def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
@@ -189,6 +194,50 @@ def test_what_a_removal_leaves_that_is_cut_off_does_not_pass_for_the_whole(tmp_p
     *further, _ = tasks_of("uninstall.yml", "Forget what is unpacked", "Remove files")
     play(tmp_path, [*before, *further], {"unpack_destination": str(kit), "framestorm_home": str(home)})
     assert list(kit.iterdir()) == list((home / "jmeter").iterdir()) == []
+
+
+def test_a_name_of_somebody_else_is_refused_also_where_deploy_was_before(tmp_path: Path) -> None:
+    """And what the inventory has named before is taken back too."""
+    settings, home, other = (tmp_path / name for name in ("settings", "home", "other"))
+    for folder in (settings, home, other):
+        folder.mkdir()
+    (look,) = tasks_of("roles/common/tasks/preflight.yml", *[LOOK] * 2)
+    (note,) = tasks_of("roles/common/tasks/install.yml", *[NOTE] * 2)
+    (take,) = tasks_of("uninstall.yml", *["See which names are Framestorm's own"] * 2)
+    given = dict.fromkeys(("framestorm_state", "framestorm_log"), f"{tmp_path}/none")
+    given |= {"framestorm_user": "no-such-user", "framestorm_settings": str(settings), "framestorm_home": str(home)}
+    common = {"vars_files": [str(ANSIBLE / "roles/common/vars/main.yml")]}
+    own = check("_common_others.stdout == ''")
+    for step, (tasks, changed) in enumerate(
+        [
+            ([look, own, note, look, own], {}),
+            ([look, check(f"_common_others.stdout == '{other}'"), note, take], {"framestorm_home": str(other)}),
+        ]
+    ):
+        (tmp_path / str(step)).mkdir()
+        known = [f"{tmp_path}/home", "no-such-user"] + [str(other)] * step
+        taken = check(f"_uninstall_names.stdout_lines | difference(['{tmp_path}/none']) | sort == {sorted(known)}")
+        play(tmp_path / str(step), [*tasks, take, taken], {**given, **changed}, **common)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"framestorm_settings": "/etc/mine"}, "a run looks in /etc/framestorm"),
+        ({"framestorm_state": "/home/me/state"}, "path without blanks"),
+        ({"framestorm_home": "/opt/my kit"}, "path without blanks"),
+        ({"framestorm_function_port": "80"}, "on a port below 1024"),
+        ({"framestorm_home": "/srv/kit", "framestorm_rmi_port": "9001"}, ""),
+    ],
+)
+def test_what_the_units_cannot_use_is_refused(given: dict[str, str], message: str, tmp_path: Path) -> None:
+    tasks = tasks_of("roles/common/tasks/preflight.yml", *CHECKS)
+    common = {"vars_files": [str(ANSIBLE / "roles/common/vars/main.yml")]}
+    if not message:
+        play(tmp_path, tasks, given, **common)
+        return
+    with pytest.raises(AssertionError, match=message):
+        play(tmp_path, tasks, given, **common)
 
 
 def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
