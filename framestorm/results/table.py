@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,11 +111,14 @@ def read_table(path: Path) -> pl.LazyFrame:
     Raises:
         OSError: the temporary file cannot be written.
     """
-    names = pl.scan_csv(path, infer_schema=False).collect_schema().names()
+    lossy = partial(pl.scan_csv, path, encoding="utf8-lossy", raise_if_empty=False)
+    names = lossy(infer_schema=False).collect_schema().names()
     columns = COLUMNS | FIGURES
     further = [name for name in names if name not in columns and is_figure_name(name) and is_measured(name)]
     columns |= dict.fromkeys(further, pl.String)
-    raw = pl.scan_csv(path, schema_overrides={name: columns.get(name, pl.String) for name in names}, ignore_errors=True)
+    raw = lossy(schema_overrides={name: columns.get(name, pl.String) for name in names}, ignore_errors=True)
+    if columns.keys().isdisjoint(names):  # it is empty, or something else
+        names, raw = [*columns], pl.LazyFrame(schema=columns)
     samples = raw.select(
         pl.col(name) if name in names else pl.lit(None, dtype).alias(name) for name, dtype in columns.items()
     ).with_columns(_measured(columns))

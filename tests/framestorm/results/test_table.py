@@ -1,5 +1,6 @@
 """Figures of a table of samples: which have times, when answers could come, and what is put into bins."""
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -58,3 +59,18 @@ def test_what_is_in_no_bin_is_left_out() -> None:
     binned = pl.DataFrame({"bin": [-1, 0, 2, 3, None], "y": [1.0, 2.00049, None, 4.0, 5.0]})
     assert table.spread(binned, "y", 3) == [2.0, None, None]
     assert table.spread(binned, "y", 4, empty=0.0, digits=4) == [2.0005, 0.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("content", "labels"),
+    [
+        (b"", []),
+        (b"\0" * 4096, []),
+        (b"<html>\n<body>\n</html>\n", []),
+        (b"label,rtt_ms,ok\ncall,5,true\nc\xff,6,true\n", ["call", ""]),
+    ],
+    ids=["empty", "NUL bytes", "another file", "bytes that are no UTF-8"],
+)
+def test_a_damaged_table_has_the_samples_that_can_be_read(content: bytes, labels: list[str], tmp_path: Path) -> None:
+    (tmp_path / "samples.csv").write_bytes(content)
+    assert table.read_table(tmp_path / "samples.csv").collect()["label"].to_list() == labels
