@@ -109,17 +109,30 @@ def _child_setup() -> None:
 
 
 def _end_descendants(child: subprocess.Popen[bytes]) -> None:
-    """Terminate all descendants of the command, and kill those that are left after the grace period."""
+    """Terminate all descendants of the command, and kill those that are left after the grace period.
+
+    One of another account, as of sudo, cannot be ended: it is left if it has not ended by then.
+    """
     deadline_s = time.monotonic() + GRACE_S
     asked: set[psutil.Process] = set()
     while descendants := _alive():
+        of_others = []
+        is_over = time.monotonic() >= deadline_s
         for process in descendants:
-            with suppress(psutil.NoSuchProcess):
-                if time.monotonic() >= deadline_s:
+            try:
+                if is_over:
                     process.kill()
                 elif process not in asked:
-                    process.terminate()
                     asked.add(process)
+                    process.terminate()
+            except psutil.NoSuchProcess:
+                pass
+            except psutil.AccessDenied:
+                of_others.append(process)
+        if is_over and len(of_others) == len(descendants):
+            pids = ", ".join(str(each.pid) for each in of_others)
+            print(f"processes of another account are left, end them yourself: {pids}", file=sys.stderr)
+            return
         time.sleep(POLL_S / 4)
         child.poll()
         _reap_strangers(child.pid)

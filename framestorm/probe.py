@@ -272,7 +272,7 @@ def stop_clients(pids: Iterable[int], stopped: set[int]) -> None:
     """Ask each user of a plan once to end; called repeatedly, because users may start until the plan has ended."""
     for pid in set(clients(pids)) - stopped:
         stopped.add(pid)
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter of one of another account, as sudo
             os.kill(pid, signal.SIGTERM)
 
 

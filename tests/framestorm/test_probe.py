@@ -109,6 +109,28 @@ def test_a_timeout_around_a_client_is_none_itself() -> None:
         os.kill(child, 9)
 
 
+TRAPS = "trap 'exit 9' TERM; echo; while :; do sleep 0.1; done"
+STOPS = "import sys; from framestorm import probe; probe.stop_clients(map(int, sys.argv[1:]), set())"
+
+
+def test_a_client_of_another_account_is_left_alone() -> None:
+    """Root without the right to signal others stands in for an ordinary user, whose plan starts a program by sudo."""
+    commands = (["setpriv", "--reuid", "65534", "sh", "-c", TRAPS], ["sh", "-c", TRAPS])
+    users = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
+    try:
+        for each in users:
+            assert each.stdout is not None and each.stdout.readline()
+        pids = [str(each.pid) for each in users]
+        command = ["setpriv", "--bounding-set=-kill", sys.executable, "-c", STOPS, *pids]
+        subprocess.run(command, cwd=paths.ROOT, check=True)
+        assert users[1].wait(20) == 9
+        assert users[0].poll() is None
+    finally:
+        for each in users:
+            each.kill()
+            each.communicate()
+
+
 def test_the_name_of_a_program_may_be_any_bytes(tmp_path: Path) -> None:
     """Of a longer name the kernel keeps 15 bytes, which may end within a letter."""
     program = tmp_path / "téléchargé-çà"

@@ -83,3 +83,28 @@ def test_nothing_outlives_a_kill(tmp_path: Path, killed: str) -> None:
     finally:
         conductor.kill()
         conductor.communicate()
+
+
+# Root without the right to signal others stands in for an ordinary user, whose plan starts a program by sudo.
+ORDINARY = ("setpriv", "--bounding-set=-kill")
+BY_ANOTHER = """
+setpriv --reuid 65534 sleep 60 >/dev/null 2>&1 &
+other=$!
+until [ "$(stat -c %u /proc/$other)" = 65534 ]; do sleep 0.05; done
+sleep 600 >/dev/null 2>&1 &
+echo $other $!
+exit 7
+"""
+
+
+def test_a_process_of_another_account_is_left_and_all_others_end() -> None:
+    command = [*ORDINARY, sys.executable, guard.__file__, "sh", "-c", BY_ANOTHER]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as guarding:
+        assert guarding.stdout is not None and guarding.stderr is not None
+        other, own = map(int, guarding.stdout.readline().split())
+        assert guarding.wait(60) == 7
+        assert gone(own) and not gone(other)
+        os.kill(other, signal.SIGKILL)
+        assert guarding.stderr.read().strip().endswith(f"end them yourself: {other}")
