@@ -29,6 +29,7 @@ WARNINGS = {
     "version": "ran with different versions ({}): they may explain a difference",
     "kit": "were made by different versions of Framestorm's code, which may explain a difference",
     "plan": "ran different plans: the load itself differs",
+    "part": "are judged by different parts of a run: make the reports of both with --steady, or of both without",
 }
 
 
@@ -195,7 +196,8 @@ def _of_run(run: Run) -> dict[str, str]:
     # Also what the plan does not name; a property's final value counts.
     properties = record.properties | record.given | record.properties
     target = {name: each for name, each in recorded.items() if name != "url"}
-    return _of_load(record.plan, properties, target) | _of_machines(record)
+    part = {"part": "steady" if run.summary.run.judges_steady else "whole run"}
+    return _of_load(record.plan, properties, target) | part | _of_machines(record)
 
 
 def _of_load(plan: str | None, properties: Mapping[str, str], target: Mapping[str, Any]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from framestorm.model.files import FileError, read
 from framestorm.model.metric import split_label
 from framestorm.model.study import Value
 from framestorm.model.summary import Doubt
-from framestorm.model.units import as_number, as_text, plural
+from framestorm.model.units import as_number, as_text, names_in, plural
 from framestorm.plain import note
 from framestorm.points.folder import COMPLETE, FILE, Point, StudyRecord
 from framestorm.points.results_csv import FILE as RESULTS
@@ -206,17 +206,14 @@ def read_sides(words: Sequence[str], factor: str | None = None) -> list[RunSide]
 
 def _places(word: str) -> list[Path]:
     """The folders and JTLs that a word names: one, or several runs with commas between; a name may hold commas too."""
-    parts, places = word.split(","), list[Path]()
-    while parts:
-        ends = range(len(parts), 0, -1)
-        end, place = next(((end, at) for end in ends if (at := _find(",".join(parts[:end])))), (0, None))
-        if place is None:
+    places = list[Path]()
+    for name in names_in(word, lambda text: _find(text) is not None):
+        if (place := _find(name)) is None:
             raise UsageError(
-                f"{parts[0] or word!r} is neither a run nor a study: no {RUN} and no {STUDY} in it, nor in a folder of "
+                f"{name or word!r} is neither a run nor a study: no {RUN} and no {STUDY} in it, nor in a folder of "
                 f"that name in {paths.shown(paths.DASHBOARDS)}/"
             )
         places.append(place)
-        parts = parts[end:]
     studies = [place for place in places if (place / STUDY).is_file()]
     if studies and len(places) > 1:
         raise UsageError(
@@ -258,7 +255,10 @@ def levels(side: StudySide, factor: str) -> list[StudySide]:
         UsageError: it has no such factor or level, or fewer than two levels are wanted.
     """
     name, _, text = factor.partition("=")
-    chosen, known = text.split(","), side.levels().get(name, [])
+    known = side.levels().get(name, [])
+    chosen = names_in(text, known.__contains__)
+    if len(chosen) > len(LABELS):
+        raise UsageError(f"--factor {name}: {len(chosen)} levels; at most {len(LABELS)} can be compared")
     if len(set(chosen)) < max(2, len(chosen)) or not known or not set(chosen) <= set(known):
         raise UsageError(
             f"--factor {factor}: expected NAME=LEVEL,LEVEL with two or more different levels of a factor of "

@@ -161,6 +161,8 @@ def _key(summary: Json, run: Json) -> LoadKey:
     # setting like others.
     version = {"revision"} if "port" in of_target else {"revision", "image"}
     settings += [f"target.{name}={value}" for name, value in sorted(of_target.items()) if name not in version]
+    # Figures of the steady part are no figures of whole runs.
+    settings += ["steady=true"] if run.get("judges_steady") is True else []
     return LoadKey(plan or NOT_KNOWN, where, load, tuple(settings))
 
 

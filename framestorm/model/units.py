@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeGuard
@@ -123,6 +123,17 @@ def plural(n: int, noun: str, nouns: str | None = None) -> str:
 def ends(low: str | None, high: str | None) -> str:
     """Return the ends of an interval with a dash between; … for one that is not known, empty without any."""
     return "" if low is None and high is None else f"{low or '…'} {NONE} {high or '…'}"
+
+
+def names_in(text: str, is_known: Callable[[str], bool]) -> list[str]:
+    """Split names that are joined by commas, which a name may hold too: each is the longest that is known."""
+    parts, names = text.split(","), list[str]()
+    while parts:
+        ends = range(len(parts), 0, -1)
+        end = next((end for end in ends if is_known(",".join(parts[:end]))), 1)
+        names.append(",".join(parts[:end]))
+        parts = parts[end:]
+    return names
 
 
 def listed(words: list[str]) -> str:

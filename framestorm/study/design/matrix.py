@@ -13,7 +13,7 @@ from framestorm.model import facets
 from framestorm.model import plan as plans
 from framestorm.model.plan import Plan
 from framestorm.model.study import Level, Study, Value
-from framestorm.model.units import as_number, as_text, duration
+from framestorm.model.units import as_number, as_text, duration, names_in
 from framestorm.platform import registry
 from framestorm.platform.base import SettingError
 from framestorm.platform.registry import PLATFORMS
@@ -95,7 +95,7 @@ def choose(points: Sequence[Point], words: Iterable[str]) -> list[Point]:
         if name not in factors:
             raise UsageError(f"--only {word}: unknown factor {name!r}{choices(name, list(factors))}")
         levels = list(dict.fromkeys(as_text(point.factors[name]) for point in points))
-        for level in [text] if text in levels else text.split(","):
+        for level in names_in(text, levels.__contains__):
             if level not in levels:
                 raise UsageError(f"--only {word}: unknown level {level!r} of {name}{choices(level, levels)}")
             wanted.setdefault(name, []).append(level)

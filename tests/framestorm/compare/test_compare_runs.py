@@ -180,6 +180,15 @@ def test_what_a_study_set_otherwise(tmp_path: Path, make_run: Make, make_study: 
     assert not changed and bare[0].startswith("0, 1: how the function was set up ")
 
 
+def test_the_steady_part_of_one_run_and_the_whole_of_another(tmp_path: Path, make_jtl_run: Callable[..., Path]) -> None:
+    runs = [make_jtl_run(name, {"search": steady(600, n)}) for n, name in enumerate("ab")]
+    build(runs[1], judges_steady=True)
+    _, made = compare(tmp_path, *runs)
+    (compared,) = made["comparisons"]
+    assert settings_of(compared) == {"part": (["whole run"], ["steady"])}
+    assert any("are judged by different parts of a run" in text for text in compared["warnings"])
+
+
 def compared_settings(folder: Path, *runs: Path) -> tuple[dict[str, Any], list[str]]:
     """What was set otherwise, and what is said of targets of which that is not known."""
     (each,) = compare(folder, *runs)[1]["comparisons"]

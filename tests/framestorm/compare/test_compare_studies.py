@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from scipy import stats
 
 from framestorm.cli import main
-from framestorm.compare.sides import point_key
+from framestorm.compare.sides import levels, point_key, read_study
+from framestorm.errors import UsageError
 from tests.framestorm.compare.conftest import Make, compare
 
 # Fork ten times kept alive, what a repetition has in common, and noise of a percent.
@@ -88,6 +90,22 @@ def test_levels_are_written_as_elsewhere(tmp_path: Path, make_study: Make) -> No
     assert made["comparisons"][0]["shared"][:2] == ["way=fork, users=1", "way=fork, users=3"]
     assert compare(tmp_path / "levels", study, "--factor", "users=1,3")[0] == 3
     assert point_key({"target.autoscale": True}) == "target.autoscale=true"
+
+
+def test_a_level_may_hold_commas(make_study: Make) -> None:
+    side, load = read_study("A", make_study("s", ways)), "1/s for 1 s, to 3/s in 2 s"
+    names = {"fork": load, "kept-alive": "5/s for 1 s"}
+    points = {
+        key: replace(point, factors={"load": names[str(point.factors["way"])]}) for key, point in side.points.items()
+    }
+    side = replace(side, points=points)
+    assert [each.name for each in levels(side, f"load={load},5/s for 1 s")] == [f"load={load}", "load=5/s for 1 s"]
+
+
+def test_more_levels_than_there_are_labels_are_refused(make_study: Make) -> None:
+    study = make_study("s", ways, users=tuple(range(1, 28)), repetitions=1)
+    with pytest.raises(UsageError, match="27 levels; at most 26"):
+        levels(read_study("A", study), f"users={','.join(map(str, range(1, 28)))}")
 
 
 def test_regression_at_one_point(tmp_path: Path, make_study: Make, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,6 +27,10 @@ def test_a_headline_has_the_figures_of_the_main_samples(make_run: MakeRun) -> No
     assert (headline.doubts, headline.problem) == (("saturated",), "")
 
 
+def test_figures_of_the_steady_part_are_a_group_of_their_own(make_run: MakeRun) -> None:
+    assert read_headline(make_run("nightly-1", judges_steady=True)).key == KEY._replace(settings=("steady=true",))
+
+
 def test_a_run_of_another_format_keeps_its_figures(make_run: MakeRun) -> None:
     folder = make_run("later")
     before = read_headline(folder)

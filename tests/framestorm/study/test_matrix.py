@@ -180,6 +180,13 @@ STUDY = study(
 )
 
 
+def test_levels_may_hold_commas():
+    loads = ["5/s for 3 s", "1/s for 1 s, to 3/s in 2 s", "9/s for 1 s, pause 2 s"]
+    made = study(plan="jmx/request-rate.jmx", properties={}, target={"function": "noop"}, factors={"load": loads})
+    chosen = matrix.choose(matrix.points(made), [f"load={loads[1]},{loads[0]}"])
+    assert [point.factors["load"] for point in chosen] == loads[:2]
+
+
 def test_properties_and_repetitions_are_overridden():
     changed = matrix.override(STUDY, Overrides({"hold_s": "9", "body": "x"}, 6))
     point = matrix.points(changed)[0]
