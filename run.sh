@@ -67,7 +67,8 @@ make_venv() {
     local python
     python=$(find_python) || install_packages python3
     python=$(find_python) || fail "Python 3.11 or later is needed, $(python3 --version 2>&1 || true) was found"
-    "$python" -P -c 'import ensurepip, venv' 2>/dev/null || install_packages python3-venv
+    # Of that very Python: python3-venv is that of the system's, which may be too old.
+    "$python" -P -c 'import ensurepip, venv' 2>/dev/null || install_packages "${python##*/}-venv"
     printf 'framestorm: making the Python environment of the conductor (first use only)\n' >&2
     rm -rf -- "$VENV"
     "$python" -P -m venv "$VENV"

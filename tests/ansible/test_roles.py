@@ -116,6 +116,16 @@ def test_the_function_is_asked_past_a_proxy(tmp_path: Path, stand_in: StartServe
     play(tmp_path, [{**task, "retries": 1}], there, environment={"http_proxy": "http://127.0.0.1:9", "no_proxy": ""})
 
 
+def test_the_function_gets_its_environment_as_the_inventory_has_it(tmp_path: Path) -> None:
+    unit = tmp_path / "unit"
+    template = {"src": f"{ANSIBLE}/roles/function/templates/framestorm-function.service.j2", "dest": str(unit)}
+    packed = {name: {"digest": "0"} for name in ("function", "function-env")}
+    given = {"function_environment": {"LIMIT": 3, "TEXT": '50% of "C:\\h"\n$HOME'}, "common_packed": packed}
+    play(tmp_path, [{"ansible.builtin.template": template}], given)
+    lines = ['Environment="LIMIT=3"', r'Environment="TEXT=50%% of \"C:\\h\"\n$HOME"']
+    assert [line for line in unit.read_text().splitlines() if line.startswith('Environment="')] == lines
+
+
 @pytest.mark.parametrize("given", [{}, {"common_packages": ["chrony", "mine"]}])
 def test_uninstall_goes_by_the_packages_that_deploy_was_asked_for(given: dict[str, Any], tmp_path: Path) -> None:
     (uninstall,) = load(ANSIBLE / "uninstall.yml")

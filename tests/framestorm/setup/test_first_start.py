@@ -44,6 +44,29 @@ def test_two_first_starts_make_one_environment(tmp_path: Path) -> None:
     assert made.read_text() == "made\nmade\n"
 
 
+def test_a_python_without_venv_gets_its_own(tmp_path: Path) -> None:
+    """Where the system's is too old, python3-venv is of no use to the one that is new enough."""
+    shutil.copy2(paths.ROOT / "run.sh", tmp_path)
+    (tmp_path / "framestorm" / "setup").mkdir(parents=True)
+    (tmp_path / "framestorm" / "requirements.txt").touch()
+    (tmp_path / "framestorm" / "setup" / "apt.sh").write_text("echo $* >&2; exit 1\n")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, script in (
+        ("python3", "exit 1"),
+        ("python3.13", "exit 1"),
+        ("python3.12", "[[ $* != *ensurepip* ]]"),
+        ("apt-get", ""),
+        ("sudo", '[[ $1 == -n ]] || exec "$@"'),
+    ):
+        (programs / name).write_text(f"#!/bin/bash\n{script}\n")
+        (programs / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([tmp_path / "run.sh"], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1
+    assert "\npython3.12-venv\n" in done.stderr and "installing python3.12-venv" in done.stderr
+
+
 def test_a_checkout_of_someone_else(tmp_path: Path) -> None:
     """Rights do not hold root off, but a file in the folder's place does."""
     shutil.copy2(paths.ROOT / "run.sh", tmp_path)
