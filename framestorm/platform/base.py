@@ -99,6 +99,11 @@ class TargetSettings(BaseModel):
     def check(self) -> None:
         """Check what types cannot express: names that do not exist, values that cannot be combined."""
 
+    @property
+    def settle_s(self) -> float:
+        """About how long a run waits until what its predecessor left is gone, such as replicas of an autoscaler."""
+        return 0.0
+
     @classmethod
     def _error(cls, name: str, values: Mapping[str, object], kind: str, message: str) -> SettingError:
         """Return what pydantic found wrong, in the words of study.yml."""

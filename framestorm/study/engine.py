@@ -211,7 +211,7 @@ class Engine:
         """Record how a run ended, and print it with what is left to do."""
         if line.state == COMPLETE:
             self._failures.clear()
-            self._overheads_s.append(took_s - point.load_s)
+            self._overheads_s.append(took_s - point.load_s - point.target.settle_s)
         else:
             self._failures.append(str(line.reason))
         done = self._folder.lines()

@@ -37,6 +37,7 @@ from framestorm.probe import why_unreached
 
 NO_OP = "framestorm-noop"
 READY_WITHIN_S = 180.0
+STABLE_WINDOW_S = 60  # of Knative's autoscaler, where nothing else is set
 # What often passes by itself does so soon.
 PASSES_WITHIN_S = 20.0
 REACHED_WITHIN_S = 10.0
@@ -76,6 +77,10 @@ class FunctionSettings(ContainerSettings):
     def zero_after_s(self) -> int | None:
         """For how long it has no requests before it scales to zero; None if a run begins with replicas."""
         return None
+
+    @property
+    def settle_s(self) -> float:
+        return 0.0 if self.zero_after_s is None else float(self.zero_after_s or STABLE_WINDOW_S)
 
     def container(self, name: str) -> Object:
         """Return the container of a replica."""

@@ -68,6 +68,10 @@ class PlainSettings(FunctionSettings):
     def needed(self) -> tuple[Need, ...]:
         return (METRICS_SERVER,) if self.autoscaler == "hpa" and self.max_scale != self.min_scale else ()
 
+    @property
+    def settle_s(self) -> float:
+        return float(self.window_s) if self.autoscaler == "hpa" and self.most != self.min_scale else 0.0
+
     def autoscaling(self, name: str, max_scale: int) -> Object:
         """Return the autoscaler of a Deployment of this name."""
         cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": self.target}}

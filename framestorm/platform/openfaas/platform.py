@@ -42,6 +42,7 @@ ANSWERS_WITHIN_S = 30.0
 HEALTH_WITHIN_S = 5.0
 # The alert uses the last 10 s of metrics that are scraped every 2 s.
 QUIET_WITHIN_S = 40.0
+ALERT_ENDS_AFTER_S = 15.0  # about: it is by the requests of 10 s
 # These routes also reach functions of a gateway elsewhere, which are used as they are there: other settings than the
 # route and the function's name are only for the local OpenFaaS.
 GATEWAY_ROUTES = ("gateway", "queue")
@@ -76,6 +77,10 @@ class OpenFaasSettings(TargetSettings):
         {}, description="Environment variables of the function."
     )
     queue_at_once: Count | None = Field(None, description="Maximum number of requests in flight from the queue-worker.")
+
+    @property
+    def settle_s(self) -> float:
+        return ALERT_ENDS_AFTER_S if self.autoscale else 0.0
 
     def check(self) -> None:
         functions = tuple(stack_functions())

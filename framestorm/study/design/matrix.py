@@ -272,7 +272,7 @@ def time_s(points: Iterable[Point], overheads_s: Sequence[float] = ()) -> float:
     """Estimated time of runs of these points; `overheads_s` are the times of earlier runs in addition to their load."""
     # The constant has the weight of one run, so that the first run does not change the estimate too much.
     overhead_s = (RUN_OVERHEAD_S + sum(overheads_s)) / (1 + len(overheads_s))
-    return sum(max(0.0, point.load_s + overhead_s) for point in points)
+    return sum(max(0.0, point.load_s + point.target.settle_s + overhead_s) for point in points)
 
 
 def shown_time(seconds: float) -> str:

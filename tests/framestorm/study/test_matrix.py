@@ -230,6 +230,23 @@ def test_only_what_no_block_has_leaves_nothing():
         matrix.choose(matrix.points(STUDY), ["users=2", "way=quick"])
 
 
+@pytest.mark.parametrize(
+    ("target", "settle_s"),
+    [
+        ({"function": "noop"}, 0),
+        ({"function": "noop", "autoscale": True}, 15),
+        ({"kind": "knative", "function": "noop", "from_zero": True, "min_scale": 0}, 60),
+        ({"kind": "knative", "function": "noop", "from_zero": True, "min_scale": 0, "window_s": 30}, 30),
+        ({"kind": "knative", "function": "noop", "min_scale": 1}, 0),
+        ({"kind": "kubernetes", "function": "noop", "autoscaler": "hpa", "max_scale": 4, "window_s": 20}, 20),
+        ({"kind": "kubernetes", "function": "noop", "autoscaler": "hpa", "max_scale": 1}, 0),
+    ],
+)
+def test_the_estimate_has_the_time_until_an_autoscaler_has_settled(target, settle_s):
+    [point, *_] = matrix.points(study(run_s=10, target=target))
+    assert matrix.time_s([point]) == 15.5 + settle_s
+
+
 def test_what_runs_took_beside_their_load_makes_the_estimate_better():
     [point, *_] = matrix.points(study(run_s=10))
     assert matrix.time_s([point, point]) == 2 * 15.5
