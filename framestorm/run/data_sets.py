@@ -8,7 +8,7 @@ import codecs
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,12 +22,19 @@ _DELIMITERS = {",": "','", ";": "';'", "\t": "a tab (\\t)", "|": "'|'", ":": "':
 _MANY_CODES = ("utf", "gb", "big5", "euc", "shift", "iso2022", "hz", "johab", "cp9")
 # Further rows are counted only.
 MOST_ROWS = 1_000_000
+_BOOLEANS = ("quotedData", "ignoreFirstLine", "recycle", "stopThread")
+_OF_THREAD, _OF_GROUP = "shareMode.thread", "shareMode.group"
 _REPLACEMENT = "\ufffd"
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """How a data set is read; names: of its variables, whether these are in its first line."""
+    """How a data set is read.
+
+    names: of its variables, whether these are in its first line. recycles: it begins again after its last row; ends:
+    without that, each user ends there. share: JMeter's word for who reads a row, all users if it is empty; None if that
+    is not known before the run. is_of_jmeter: it is JMeter's own, not a plug-in's.
+    """
 
     path: Path
     encoding: str
@@ -37,6 +44,10 @@ class DataSet:
     names: list[str]
     has_header: bool
     end: str
+    recycles: bool = True
+    ends: bool = False
+    share: str | None = ""
+    is_of_jmeter: bool = True
 
     @property
     def separator(self) -> str:
@@ -62,10 +73,13 @@ def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataS
     """Return how JMeter will read a data set; None if that is known only during the run."""
     element, path = named.element, named.path
     texts = {name: known.value(_text(element, name)) for name in ("fileEncoding", "delimiter", "variableNames")}
-    if path is None or not path.is_file() or None in texts.values():
+    booleans = {name: known.value(_text(element, name)) for name in _BOOLEANS}
+    if path is None or not path.is_file() or None in (*texts.values(), *booleans.values()):
         return None
     names_text = texts["variableNames"] or ""
-    is_quoted = element.tag != "CSVDataSet" or _is_true(element, "quotedData")
+    is_true = {name: (text or "").lower() == "true" for name, text in booleans.items()}
+    is_of_jmeter = element.tag == "CSVDataSet"
+    is_quoted = not is_of_jmeter or is_true["quotedData"]
     delimiter = (texts["delimiter"] or ",").replace("\\t", "\t")
     encoding = texts["fileEncoding"] or "UTF-8"
     try:
@@ -81,17 +95,36 @@ def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataS
         encoding,
         delimiter,
         is_quoted,
-        has_header or _is_true(element, "ignoreFirstLine"),
+        has_header or is_true["ignoreFirstLine"],
         [name.strip() for name in names],
         has_header,
         values.get("csvdataset.eofstring", "<EOF>"),
+        is_true["recycle"],
+        is_true["stopThread"],
+        known.value(_text(element, "shareMode")),
+        is_of_jmeter,
     )
 
 
-def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Element], text: str) -> Iterator[str]:
+@dataclass(frozen=True)
+class Reading:
+    """Who reads data sets: the thread groups of a plan, on one host or on several.
+
+    sets: all data sets, each with its place. divides_users: each host has a part of the users; divides_rows: and of
+    the rows.
+    """
+
+    known: Known
+    groups: Sequence[ET.Element]
+    sets: Sequence[tuple[Place, DataSet]]
+    divides_users: bool = False
+    divides_rows: bool = False
+
+
+def findings(place: Place, data: DataSet, reading: Reading, text: str) -> Iterator[str]:
     """Yield sentences on what JMeter will send that is not in the file, or not as it stands there.
 
-    groups: the thread groups of the plan; text: of all of its elements and scripts.
+    text: of all elements and scripts of the plan.
     """
     element, rows = place.element, read(data)
     name = f"{plans.title(element)}: {data.path.name}"
@@ -112,10 +145,12 @@ def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Elem
     if not data.skips_first and [each.strip() for each in rows.first.split(data.separator)] == names and rows.n > 1:
         yield f"{name} begins with the names of the variables, which JMeter sends as a row: ignore the first line"
     if not rows.n:
-        yield f"{name} has no rows: JMeter sends {data.end} as each value"
-    ends = _is_true(element, "stopThread")
+        what = "each user ends before its first sample" if data.ends else f"JMeter sends {data.end} as each value"
+        yield f"{name} has no rows: {what}"
     if rows.blank:
-        what = "is the end of the file for JMeter: the user ends" if ends else f"becomes {data.end} in each variable"
+        what = (
+            "is the end of the file for JMeter: the user ends" if data.ends else f"becomes {data.end} in each variable"
+        )
         yield f"{name}: {_rows(rows.blank)} blank, which {what}; leave blank rows out"
     if rows.misquoted:
         what = "takes for the end of the file"
@@ -128,8 +163,8 @@ def findings(place: Place, data: DataSet, known: Known, groups: Iterable[ET.Elem
     is_used = any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) for each in names)
     if data.has_header and other is None and not is_used:
         yield f"{name}: the plan uses none of its columns, which are {listed(names)}"
-    if element.tag == "CSVDataSet" and rows.n and not _is_true(element, "recycle"):
-        yield from _of_number(place, name, data, rows, known, groups)
+    if data.is_of_jmeter and rows.n and not data.recycles:
+        yield from _of_number(name, data, rows, reading)
 
 
 def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
@@ -148,33 +183,35 @@ def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
             yield f"{name}: {row}: JMeter leaves out what is too much"
 
 
-def _of_number(
-    place: Place, name: str, data: DataSet, rows: Rows, known: Known, groups: Iterable[ET.Element]
-) -> Iterator[str]:
+def _of_number(name: str, data: DataSet, rows: Rows, reading: Reading) -> Iterator[str]:
     """Yield rows that will run out, as the data set does not begin again."""
-    element = place.element
-    if place.above and not all(each.tag.endswith(("TestPlan", "ThreadGroup", *plans.SAMPLERS)) for each in place.above):
-        return  # A controller reads a row at each of its own loops.
-    own = [place.group] if place.group is not None else list(groups)
-    asked = [iterations(group, known) for group in own]
-    if any(users is None for users, _ in asked):
-        return
-    share = known.value(plans.field_text(element, "shareMode"))
-    users_of = [1 if share == "shareMode.thread" else users or 0 for users, _ in asked]
-    loops_of = [loops for _, loops in asked]
-    if any(loops is None for loops in loops_of):
-        needed = None
-    else:
-        each = [users * (loops or 0) for users, loops in zip(users_of, loops_of, strict=True)]
-        needed = max(each, default=0) if share in ("shareMode.thread", "shareMode.group") else sum(each)
-    if needed is not None and needed <= rows.n:
-        return
-    asks = "loops without end" if needed is None else plural(needed, "iteration")
-    ends = _is_true(element, "stopThread")
-    then = "each user then ends" if ends else f"JMeter then sends {data.end} as each value"
-    remedy = "" if ends else "; recycle the rows, stop the thread at their end, or give more rows"
-    if ends and needed is None:
-        return  # That is how one says: until the rows are used up.
+    is_of_thread = data.share == _OF_THREAD
+    is_alike = not reading.divides_rows if is_of_thread else reading.divides_users == reading.divides_rows
+    if data.share is None or not is_alike:
+        return  # What each host has of both is not known here.
+    # In JMeter, all data sets of one file are one, where the same users share them.
+    places = [place for place, other in reading.sets if (other.path, other.share) == (data.path, data.share)]
+    needed: dict[int, int | None] = {}
+    for place in places:
+        if place.above and not all(
+            each.tag.endswith(("TestPlan", "ThreadGroup", *plans.SAMPLERS)) for each in place.above
+        ):
+            return  # A controller reads a row at each of its own loops.
+        for group in [place.group] if place.group is not None else reading.groups:
+            users, loops = iterations(group, reading.known)
+            if users is None:
+                return
+            more = None if loops is None else loops * (1 if is_of_thread else users)
+            before = needed.get(id(group), 0)
+            needed[id(group)] = None if more is None or before is None else before + more
+    asked = [each for each in needed.values() if each is not None]
+    is_endless = len(asked) < len(needed)
+    n = max(asked, default=0) if is_of_thread or data.share == _OF_GROUP else sum(asked)
+    if data.ends if is_endless else n <= rows.n:
+        return  # Without end, that is how one says: until the rows are used up.
+    asks = "loops without end" if is_endless else plural(n, "iteration")
+    then = "each user then ends" if data.ends else f"JMeter then sends {data.end} as each value"
+    remedy = "" if data.ends else "; recycle the rows, stop the thread at their end, or give more rows"
     yield f"{name} has {plural(rows.n, 'row')} for {asks}, and does not begin again: {then}{remedy}"
 
 
@@ -270,7 +307,3 @@ def _quoted(delimiter: str) -> str:
 
 def _text(element: ET.Element, name: str) -> str:
     return plans.field_text(element, name)
-
-
-def _is_true(element: ET.Element, name: str) -> bool:
-    return plans.field_text(element, name).strip().lower() == "true"

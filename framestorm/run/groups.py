@@ -134,11 +134,9 @@ def _end(group: ET.Element, controller: ET.Element, place: str, known: Known) ->
     """Loops that never end: of a main controller that starts again after its last, as one does without its field."""
     field = _Value(controller, _LOOPS, known)
     loops = field.number
-    forever = next((child.text or "" for child in controller if child.get("name") == _FOREVER), None)
-    is_again = forever is None or forever.strip().lower() == "true"
     has_lifetime = plans.field_text(group, _LIFETIME).strip().lower() == "true"
-    if loops is not None and loops >= 0 and is_again:
-        what = "has no" if forever is None else "sets"
+    if loops is not None and loops >= 0 and _is_again(controller):
+        what = "sets" if any(child.get("name") == _FOREVER for child in controller) else "has no"
         why = f"{what} {_FOREVER} in its main controller, so JMeter 5.5 begins again after {plural(loops, 'loop')}"
         remedy = f'write <boolProp name="{_FOREVER}">false</boolProp> there, or {_SAVE}'
         until = "until the end of its lifetime" if has_lifetime else "and never ends"
@@ -149,6 +147,12 @@ def _end(group: ET.Element, controller: ET.Element, place: str, known: Known) ->
         yield Finding(f"{place} asks for {loops} loops, which JMeter takes for loops without end, as -1")
     if group.tag == _SET_UP and loops is not None and loops < 0 and not has_lifetime:
         yield Finding(f"{place} loops without end and sets up: unless something stops it, no other group starts")
+
+
+def _is_again(controller: ET.Element) -> bool:
+    """Return whether a main controller starts again after its last loop."""
+    forever = next((child.text or "" for child in controller if child.get("name") == _FOREVER), "true")
+    return forever.strip().lower() == "true"
 
 
 def _lifetime(group: ET.Element, place: str, known: Known) -> Iterator[Finding]:
@@ -198,4 +202,4 @@ def iterations(group: ET.Element, known: Known) -> tuple[int | None, int | None]
     loops = _Value(controller, _LOOPS, known)
     if loops.number is None:
         return None, None
-    return users, loops.number if loops.number >= 0 else None
+    return users, None if loops.number < 0 or _is_again(controller) else loops.number

@@ -11,6 +11,7 @@ from framestorm.model.variables import definitions, walk
 from framestorm.plain import note
 from framestorm.run import data_sets, engines, groups, links, structure, undefined
 from framestorm.run.finding import Finding
+from framestorm.run.options import Where
 
 
 def check(
@@ -19,6 +20,7 @@ def check(
     files: Iterable[NamedFile],
     known: Known,
     values: Mapping[str, str],
+    where: Where,
     *,
     anyway: bool = False,
 ) -> None:
@@ -30,6 +32,7 @@ def check(
         files: what it names.
         known: its variables.
         values: of all properties.
+        where: the hosts that make the load.
         anyway: to run it even if nothing would be sent, or the load would never end.
 
     Raises:
@@ -40,7 +43,7 @@ def check(
         raise UsageError(f"{name} has no enabled thread group, so nothing would be sent: enable or add one")
     broken = links.broken_modules(name, plan.root)
     tell([*structure.findings(name, plan.root), *groups.findings(name, plan.elements, known), *broken], anyway=anyway)
-    for text in _notes(name, plan.root, fragments, list(files), known, values):
+    for text in _notes(name, plan.root, fragments, list(files), known, values, where):
         note(text)
 
 
@@ -63,6 +66,7 @@ def _notes(
     files: Sequence[NamedFile],
     known: Known,
     values: Mapping[str, str],
+    where: Where,
 ) -> Iterator[str]:
     roots = [root, *fragments.values()]
     places = [place for each in roots for place in walk(each)]
@@ -86,8 +90,15 @@ def _notes(
     text = "\n".join(text for place in places for text in place.element.itertext())
     text += "\n".join(text for _, text in scripts)
     all_groups = [place.element for place in places if place.element.tag.endswith("ThreadGroup")]
+    reading = data_sets.Reading(
+        known,
+        all_groups,
+        sets,
+        divides_users=where.is_over_slaves and not where.whole_plan,
+        divides_rows=where.is_over_slaves and where.split_csv,
+    )
     for place, data in sets:
-        yield from data_sets.findings(place, data, known, all_groups, text)
+        yield from data_sets.findings(place, data, reading, text)
 
 
 def _content(path: Path | None) -> str | None:

@@ -16,6 +16,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.plan_files import Known, NamedFile, named_files
 from framestorm.plain import note
 from framestorm.run import meaning, plugins, structure
+from framestorm.run.options import HERE, Where
 from framestorm.run.proxy import Proxies
 
 # A row, a script or a fragment is needed from these; an empty body may be meant.
@@ -71,7 +72,9 @@ class Needs:
         return any(name in dict(plans.references(text)) or of_script.search(text) for text in self.texts)
 
 
-def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, anyway: bool = False) -> Needs:
+def look(
+    plan: Plan, values: Mapping[str, str], where: Where = HERE, *, is_for_gui: bool = False, anyway: bool = False
+) -> Needs:
     """Find what a plan needs, with these values of properties; in the GUI files may still be chosen.
 
     Raises:
@@ -119,7 +122,7 @@ def look(plan: Plan, values: Mapping[str, str], *, is_for_gui: bool = False, any
             note(f"{plan.path.name}: {line}{', unless a setUp Thread Group makes it' if may_come else ''}")
     known = Known(elements, values, folder)
     if not is_for_gui:
-        meaning.check(plan, fragments, every, known, values, anyway=anyway)
+        meaning.check(plan, fragments, every, known, values, where, anyway=anyway)
         _note_case(plan.path.name, elements, known)
         if names := _without_server(elements, known):
             what = f"{units.listed(names)} {'name' if len(names) > 1 else 'names'} no server"

@@ -129,7 +129,7 @@ def prepare(
         way = way_to(platform.url, settings, proxies)
         check_way(way, plan, settings, is_over_slaves=is_over_slaves)
     settings = run_settings.fill_in(settings, plan, run_dir)
-    needs = look(plan, settings.every, is_for_gui=is_for_gui, anyway=what.anyway)
+    needs = look(plan, settings.every, where, is_for_gui=is_for_gui, anyway=what.anyway)
     unread = run_settings.note_unread(settings, needs)
     loads = read_loads(plan, needs.fragments.values(), settings.every)
     if not is_for_gui:

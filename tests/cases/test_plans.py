@@ -2,13 +2,14 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from framestorm import cli
 from framestorm.errors import UsageError
 from framestorm.run import data_sets
-from framestorm.run.options import What
+from framestorm.run.options import What, Where
 from framestorm.run.preparation import prepare
 from tests.run import foreign
 from tests.runs import RunSh
@@ -283,6 +284,10 @@ def data_set(folder: Path, content: str, encoding: str = "utf-8", **fields: str)
         ("name,age\nann,1\n", {"recycle": "false"}, "has 1 row for 4 iterations, and does not begin again"),
         ("name,age\nann,1\nb,2\n", {"recycle": "false", "shareMode": "shareMode.thread"}, ""),
         ("name,age\nann,1\n", {"recycle": "false", "stopThread": "true"}, "each user then ends"),
+        ("name,age\nann,1\n", {"recycle": "${__P(again,true)}"}, ""),
+        ("name,age\nann,1\n", {"recycle": "${__P(again,false)}"}, "has 1 row for 4 iterations"),
+        ("name,age\nann,1\n", {"recycle": "false", "shareMode": "${__threadNum}"}, ""),
+        ("name,age\n", {"stopThread": "true"}, "has no rows: each user ends before its first sample"),
         ("login,city\nann,1\n", {}, "the plan uses none of its columns, which are login and city"),
     ],
 )
@@ -294,6 +299,35 @@ def test_a_data_set_is_read_before_the_load_as_jmeter_will(
     elements = data_set(tmp_path, content, **fields) + CALL.replace("${x}", "${name}/${age}")
     checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
     assert word in checked.text and bool(word) == bool(checked.notes), checked.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "share", "where", "word"),
+    [
+        (4, "all", {}, "has 4 rows for 8 iterations"),
+        (4, "group", {}, "has 4 rows for 8 iterations"),
+        (3, "thread", {}, "has 3 rows for 4 iterations"),
+        (4, "thread", {}, ""),
+        (8, "all", {}, ""),
+        (4, "all", {"slaves": "slaves"}, ""),
+        (4, "all", {"slaves": "slaves", "whole_plan": True}, "has 4 rows for 8 iterations"),
+        (4, "all", {"slaves": "slaves", "split_csv": True}, "has 4 rows for 8 iterations"),
+        (3, "thread", {"slaves": "slaves"}, "has 3 rows for 4 iterations"),
+        (3, "thread", {"slaves": "slaves", "split_csv": True}, ""),
+    ],
+)
+def test_data_sets_of_one_file_share_its_rows_and_slaves_have_them_all(
+    rows: int, share: str, where: dict[str, Any], word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Two of one file, in a group of two users with two loops each."""
+    monkeypatch.chdir(tmp_path)
+    fields = {"recycle": "false", "shareMode": f"shareMode.{share}"}
+    elements = 2 * data_set(tmp_path, "x\n" + "a\n" * rows, **fields) + CALL
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2)
+    prepare(What(plan), tmp_path / "run", Where(**where))
+    notes = capsys.readouterr().err
+    assert word in notes and bool(word) == bool(notes), notes
 
 
 @pytest.mark.parametrize(
