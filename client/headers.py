@@ -1,9 +1,10 @@
 r"""Headers that the user adds to each request. They come by the environment: a process list shows no secret.
 
 A line each (or \n between them), or @file with a line each. `${env:NAME}` is the value of a variable, which is
-read here only.
+read here only, and masked where a server repeats it.
 """
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,7 +14,11 @@ VARIABLE = "FRAMESTORM_HEADERS"
 _HEADER = re.compile(r"([!#-'*+.^`|~\w-]+)\s*:(.*)", re.ASCII)
 _SECRET = re.compile(r"\$\{env:(\w+)\}")
 _PORT = re.compile(r":\d*$", re.ASCII)
+_LEAST_MASKED = 8  # characters of a word of a value, such as the key in `Bearer KEY`
 _NOT_IN_HEADER = re.compile(r"[^\t -~\xa0-\xff]")
+
+# What the value of a secret may look like in an answer, and how the headers have it.
+_references: dict[str, str] = {}
 
 
 def given() -> dict[str, str]:
@@ -21,6 +26,7 @@ def given() -> dict[str, str]:
 
     Of a name that is given twice the values are joined. The length of a body is the client's own matter.
     """
+    _references.clear()
     text = os.environ.get(VARIABLE, "")
     text = Path(text[1:]).read_text(encoding="utf-8-sig") if text.startswith("@") else text.replace("\\n", "\n")
     headers: dict[str, str] = {}
@@ -55,8 +61,17 @@ def server_name(headers: Mapping[str, str]) -> str | None:
     return _PORT.sub("", host).strip("[]") or None
 
 
+def masked(text: str) -> str:
+    """Return what a server says for a line, with ${env:NAME} in place of each secret that the headers have."""
+    for form in sorted(_references, key=len, reverse=True):
+        text = text.replace(form, _references[form])
+    return text
+
+
 def _value(secret: re.Match[str]) -> str:
     value = os.environ.get(secret[1])
     if value is None:
         raise ValueError(f"the environment has no variable {secret[1]}, which {secret[0]} asks for")
+    words = (word for word in value.split() if len(word) >= _LEAST_MASKED)
+    _references.update((form, secret[0]) for form in (value, json.dumps(value)[1:-1], *words) if form.strip())
     return value

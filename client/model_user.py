@@ -8,6 +8,7 @@ from functools import partial
 import expect
 import messages
 from chat import INTENDED_MS, USER_NUMBER
+from headers import masked
 from interrupt import Interrupts, Stopped
 from lines import Account
 from rpc import GrpcSender
@@ -89,7 +90,7 @@ class ModelUser:
             version = answer.model_version
             if isinstance(version, bytes):  # which are no UTF-8
                 return "not-inference", {}
-            figures = {"model_version": version or None}
+            figures = {"model_version": masked(version) or None}
             if not answer.outputs:
                 return "no-outputs", figures
             condition: expect.Condition | None = self._options.expect

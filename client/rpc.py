@@ -9,7 +9,7 @@ import grpc
 
 import authorities
 import messages
-from headers import given, server_name
+from headers import given, masked, server_name
 from lines import NOT_CONNECTED
 from send import MAX_ANSWER_BYTES, Reply
 from tensors import NamedModel
@@ -161,7 +161,7 @@ def _cause(error: grpc.RpcError, is_time_over: bool) -> str:
     """Return the cause of an error: how the connection failed, or the status of gRPC with the server's message."""
     if status := _http_status(error):
         return f"status-{status}"
-    code, detail = error.code(), " ".join((error.details() or "").split())
+    code, detail = error.code(), " ".join(masked(error.details() or "").split())
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and is_time_over:
         return "timeout"
     if code is grpc.StatusCode.UNAVAILABLE:

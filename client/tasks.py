@@ -20,7 +20,7 @@ from pathlib import Path
 
 from arguments import DAY_S, count, number, statuses, url
 from dispatch import Dispatcher, DispatchError, Result
-from headers import given
+from headers import given, masked
 from interrupt import Interrupts, Stopped
 from lines import NOT_CONNECTED, Account, LineError, Lines, complain
 from pool import Pool
@@ -124,7 +124,7 @@ def _write_sample(account: Account, result: Result, intended_ms: float, sent_byt
         sent_bytes=sent_bytes if is_sent else 0,
         received_bytes=outcome.received_bytes,
         handler_ms=outcome.handler_ms,
-        worker=outcome.worker,
+        worker=masked(outcome.worker or "") or None,
         accepted_at_ms=result.accepted_ms,
         begun_at_ms=outcome.begun_ms,
         **({"trace_id": handover.trace_id} if handover.trace_id else {}),

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from coding import is_readable
+from headers import masked
 from stream import EventParser, JsonLineParser, PieceTooLargeError, StreamParser, StreamPiece
 
 PARSERS: dict[str, type[StreamParser]] = {
@@ -203,7 +204,7 @@ def _parsed(text: str | bytes) -> Any:
 
 
 def _with_detail(cause: str, detail: str) -> str:
-    detail = " ".join(detail.split())
+    detail = " ".join(masked(detail).split())
     shown = (
         detail if len(detail) <= _DETAIL_CHARACTERS else f"{detail[: _DETAIL_CHARACTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
     )

@@ -8,6 +8,7 @@ from functools import partial
 from answer import NOTHING_KNOWN, AnswerVerdict, judge
 from encoding import ENCODINGS, FrameError
 from frames import Frames, open_frames
+from headers import masked
 from interrupt import Interrupts, Stopped
 from lines import Account, LineError, Lines, complain
 from send import Reply, Sender
@@ -111,7 +112,7 @@ class User:
             verdict = judge(reply.body, reply.headers, frames.encoding, frame, self._options.min_faces)
         self._account.reply(
             index, reply, intended_ms=intended_ms, cause=verdict.cause, **verdict.figures,
-            worker=reply.headers.get("X-Worker"), **self._sender.traceparent.figures,
+            worker=masked(reply.headers.get("X-Worker", "")) or None, **self._sender.traceparent.figures,
         )  # fmt: skip
         if self._options.save is not None and (image := verdict.image()) is not None:
             # The user's folder is named by host, process and start: nobody else's.

@@ -91,6 +91,9 @@ RESPONSE = "".join(
 ).encode()
 NO_MODEL = {"error": {"message": "The model `x` does not exist.", "type": "NotFoundError", "code": 404}}
 
+KEY = "sk-0123456789abcdef0123456789abcdef"
+WRONG_KEY = {"error": {"message": f"{'so ' * 20}the key is wrong: {KEY}"}}
+
 
 def events(body: bytes, *headers: tuple[str, str], **more: Any) -> Answer:
     return Answer(content_type=EVENTS, body=body, headers=headers, **more)
@@ -194,6 +197,9 @@ ANSWERS = {
     "a-list": events(sse([1], DONE)),
     "nested": events(sse("[" * 100_000)),
     "no-model": Answer(404, body=json.dumps(NO_MODEL).encode()),
+    "repeats": Answer(401, body=json.dumps(WRONG_KEY).encode()),
+    "repeats-in-place": Answer(body=json.dumps(WRONG_KEY).encode()),
+    "repeats-in-stream": events(sse(WRONG_KEY)),
     "busy": Answer(429, body=b"later"),
     "large": events(b"data: " + b"x" * (stream.MAX_PIECE_BYTES + 10) + b"\n\n"),
     "broken": events(GOOD, sent_bytes=len(GOOD) - 20),
@@ -488,6 +494,18 @@ def test_a_secret_reaches_the_server_and_no_line(
     done = ask(model, "good", "--journal", tmp_path / "journal.jsonl")
     assert model.received[0].headers["Authorization"] == "Bearer s3cr3t"
     assert "s3cr3t" not in (tmp_path / "journal.jsonl").read_text() + json.dumps(done.lines) + done.stderr
+
+
+@pytest.mark.parametrize("behaviour", ["repeats", "repeats-in-place", "repeats-in-stream"])
+def test_a_secret_that_an_error_repeats_is_in_no_line(
+    model: StandIn, behaviour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is a part of it, where a long message is cut."""
+    monkeypatch.setenv("FRAMESTORM_HEADERS", "Authorization: Bearer ${env:CHAT_KEY}")
+    monkeypatch.setenv("CHAT_KEY", KEY)
+    done = ask(model, behaviour, "--journal", tmp_path / "journal.jsonl")
+    assert done.samples[0]["cause"].endswith("is wrong: ${env:CHAT_KEY}")
+    assert KEY[:8] not in (tmp_path / "journal.jsonl").read_text() + json.dumps(done.lines) + done.stderr
 
 
 @pytest.mark.parametrize(

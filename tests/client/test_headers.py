@@ -88,3 +88,24 @@ def test_a_header_takes_the_place_of_the_usual_one() -> None:
         "Accept": "*/*",
         "content-type": "a/b",
     }
+
+
+def test_a_secret_that_a_server_repeats_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(headers.VARIABLE, "Authorization: ${env:AUTH}\nX-Key: ${env:KEY}\nX-No: ${env:NONE}")
+    for name, value in (("AUTH", "Bearer sk-12345678"), ("KEY", 'a"b'), ("NONE", "")):
+        monkeypatch.setenv(name, value)
+    given()
+    assert headers.masked("wrong key sk-12345678 in Bearer sk-12345678") == "wrong key ${env:AUTH} in ${env:AUTH}"
+    assert headers.masked(r'{"key": "a\"b"} a"b Bearer') == '{"key": "${env:KEY}"} ${env:KEY} Bearer'
+    monkeypatch.delenv(headers.VARIABLE)
+    given()
+    assert headers.masked("sk-12345678") == "sk-12345678"
+
+
+def test_a_frame_client_masks_the_name_of_the_replica(
+    each_client: Client, requests_seen: list[Received], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "replica")
+    monkeypatch.setenv(headers.VARIABLE, "X-Key: ${env:KEY}")
+    (sample,) = each_client.run("right", "--frames", 1).samples
+    assert sample["worker"] == "${env:KEY}-1"

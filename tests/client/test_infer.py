@@ -226,6 +226,14 @@ def test_headers_reach_the_server_and_host_is_the_authority(models: ModelServer)
     assert "host" not in metadata
 
 
+def test_a_secret_that_a_server_repeats_is_in_no_line(models: ModelServer) -> None:
+    key = "x" * 200  # longer than what is kept of a message
+    user = ask(models, "failing", FRAMESTORM_HEADERS="X-Key: ${env:KEY}", KEY=key)
+    assert user.samples[0]["cause"] == f"grpc-unknown: {'${env:KEY}' * 5}"
+    user = ask(models, "iris/v1", FRAMESTORM_HEADERS="X-Key: ${env:KEY}", KEY="v1")
+    assert user.samples[0]["model_version"] == "${env:KEY}"
+
+
 @pytest.mark.parametrize("header", ["X-A: caf\u00e9", "X-A: tab\tstop", "a*b: caf", "X~: caf"])
 def test_a_header_that_grpc_cannot_send_is_named_without_its_value(models: ModelServer, header: str) -> None:
     user = ask(models, "iris", FRAMESTORM_HEADERS=header)

@@ -140,6 +140,16 @@ def test_each_task_has_a_trace_id_of_its_own(gateway: StandIn, mode: str, monkey
     assert sorted(task["trace_id"] for task in done.samples) == sorted(sent)
 
 
+@pytest.mark.parametrize("mode", ["push", "pull"])
+def test_a_secret_in_the_name_of_a_replica_is_masked(
+    mode: str, gateway: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAMESTORM_HEADERS", "X-Key: ${env:KEY}")
+    monkeypatch.setenv("KEY", "replica")
+    done = run_tasks(mode, "--url", f"{gateway.origin}/function/right", tasks=1)
+    assert [task["worker"] for task in done.samples] == ["${env:KEY}-1"]
+
+
 def test_push_keeps_a_connection_for_each_worker(gateway: StandIn) -> None:
     done = run_tasks("push", "--url", f"{gateway.origin}/function/right", "--workers", 2, "--task-s", 0.1)
     assert len({each.port for each in gateway.received}) == 2
