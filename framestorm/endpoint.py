@@ -3,13 +3,12 @@
 import base64
 import http.client
 import ipaddress
-import socket
 import ssl
 import urllib.parse
 from collections.abc import Sequence
 
+from framestorm.connections import CONNECT_WITHIN_S, connection, why_unreached
 from framestorm.errors import FramestormError, UsageError
-from framestorm.probe import CONNECT_WITHIN_S, why_unreached
 
 # What to do about a certificate, by OpenSSL's X509_V_ERR; in all other cases its authority is not known here.
 _ADVICE = {
@@ -80,11 +79,9 @@ def check_reachable(url: str, proxy: str = "", hosts: Sequence[str] = ()) -> Non
             f"nothing answers at the proxy {proxy} ({why}), by which {target} is called; check its address, and that "
             "it is running"
         )
-    reasons = [] if proxy else [why_unreached(f"{each}:{port}") for each in hosts or (host,)]
-    if reasons and all(reasons):
+    if not proxy and (why := why_unreached(target, hosts)):
         raise FramestormError(
-            f"nothing answers at {target} ({reasons[0]}); check the URL, and that the gateway or the function is "
-            "running"
+            f"nothing answers at {target} ({why}); check the URL, and that the gateway or the function is running"
         )
 
 
@@ -111,15 +108,17 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
         raise UsageError(f"{option}={authorities}: no certificates in PEM can be read there: {error}") from None
     way = urllib.parse.urlsplit(proxy)
     place = (way.hostname or host, (way.port or 80) if proxy else port)
-    connection = http.client.HTTPConnection(*place, timeout=CONNECT_WITHIN_S)
+    client = http.client.HTTPConnection(*place, timeout=CONNECT_WITHIN_S)
+    # http.client has no other way to tell it how to connect: it would give each address of a name all of the time.
+    client._create_connection = lambda *_: connection(place[:1], place[1])  # type: ignore[attr-defined]
     name = server_name or host.partition("%")[0]
     if proxy:
         login = base64.b64encode(urllib.parse.unquote(f"{way.username}:{way.password or ''}").encode()).decode()
-        connection.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
+        client.set_tunnel(host, port, {"Proxy-Authorization": f"Basic {login}"} if way.username else {})
     try:
         name.encode("idna")  # where this fails, wrap_socket would leave the connection open
-        connection.connect()
-        context.wrap_socket(connection.sock, server_hostname=name).close()
+        client.connect()
+        context.wrap_socket(client.sock, server_hostname=name).close()
     except ssl.SSLCertVerificationError as error:
         called = f" for the Host header's name {server_name}" if server_name else ""
         advice = _ADVICE.get(error.verify_code, f"{option}=@ca.pem names the authority that signed it")
@@ -139,7 +138,7 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
     except (OSError, ValueError, http.client.HTTPException) as error:  # the second of a name such as a..b
         raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
     finally:
-        connection.close()
+        client.close()
 
 
 def _issuer_of_one(host: str, port: int, name: str) -> str | None:
@@ -148,7 +147,7 @@ def _issuer_of_one(host: str, port: int, name: str) -> str | None:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with (
-            socket.create_connection((host, port), CONNECT_WITHIN_S) as plain,
+            connection((host,), port) as plain,
             context.wrap_socket(plain, server_hostname=name) as encrypted,
         ):
             # Before Python 3.13, only this way leads to a chain that is not valid.

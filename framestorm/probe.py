@@ -11,14 +11,12 @@ import os
 import pwd
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -26,8 +24,6 @@ from typing import BinaryIO, NamedTuple
 PROC = Path("/proc")
 BLOCK_BYTES = 1 << 20
 MEASURED_FORKS = 16
-CONNECT_WITHIN_S = 5.0
-MOST_AT_ONCE = 16  # connections
 CGROUPS = Path("/sys/fs/cgroup")
 # In a JMeter's home; and within it, a file with the digest of what it was made of.
 # The kit's own classes, which JMeter takes for a plug-in; and those of JMeter that the kit has made anew.
@@ -361,32 +357,6 @@ def lock_holder(path: Path) -> str | None:
         except BlockingIOError:
             return file.read()
     return None
-
-
-def why_unreached(target: str) -> str | None:
-    """Return why host:port takes no connection from here; None if it does."""
-    host, _, port = target.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_WITHIN_S).close()
-    except (OSError, UnicodeError) as error:  # the latter of a name such as a..b
-        return getattr(error, "strerror", None) or str(error)
-    return None
-
-
-def addresses(hosts: Iterable[str], port: int) -> dict[str, str | None]:
-    """Return the addresses of hosts together, in the resolver's order.
-
-    Each has the reason why it takes no connection from here; None if it does, or if it is the only one.
-    """
-    every: dict[str, str | None] = {}
-    for host in hosts:
-        with contextlib.suppress(OSError, UnicodeError):
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            every |= dict.fromkeys(str(place[0]) for *_, place in found)
-    if len(every) < 2:
-        return every
-    with ThreadPoolExecutor(MOST_AT_ONCE) as threads:
-        return dict(zip(every, threads.map(lambda each: why_unreached(f"{each}:{port}"), every), strict=True))
 
 
 def count_lines(file: BinaryIO) -> int:

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
-from framestorm import client_server, probe
+from framestorm import client_server, connections, probe
 from framestorm.hosts import messages, server
 from framestorm.hosts.account import HostAccount
 from framestorm.hosts.controller import Controller
@@ -74,9 +74,9 @@ class Agent:
         if isinstance(order, messages.TellFacts):
             self.tell_facts(order)
         elif isinstance(order, messages.Connect):
-            answer(messages.Connected(probe.why_unreached(order.target)))
+            answer(messages.Connected(connections.why_unreached(order.target)))
         elif isinstance(order, messages.Resolve):
-            answer(messages.Resolved(probe.addresses(order.hosts, order.port)))
+            answer(messages.Resolved(connections.addresses(order.hosts, order.port)))
         elif isinstance(order, messages.Open):
             self.open(order)
         elif isinstance(order, messages.FilePiece):

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from framestorm import probe
+from framestorm import connections, probe
 from framestorm.errors import FramestormError
 from framestorm.guard import Guarded
 from framestorm.hosts import orders, parcel, preflight, shares
@@ -159,7 +159,7 @@ class Fleet:
 
         def check(slave: Member) -> None:
             server = orders.rmi_address(slave)
-            if why := self.master.why_unreached(server) if self.master else probe.why_unreached(server):
+            if why := self.master.why_unreached(server) if self.master else connections.why_unreached(server):
                 raise FramestormError(
                     f"{controller} cannot connect to JMeter's server on {slave.host.name}, {server}: {why}; see the "
                     "firewalls between, or have a master in its network"

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from framestorm import client_server, probe
+from framestorm import client_server, connections, probe
 from framestorm.errors import FramestormError
 from framestorm.hosts import account, agent, controller, fence, followed, messages, server
 from framestorm.hosts.remote import RemoteHost
@@ -39,7 +39,7 @@ for name, source in json.loads(zlib.decompress(sources)).items():
     exec(compile(source, name, "exec"), module.__dict__)
 module.main()
 """
-MODULES = (probe, messages, client_server, fence, followed, server, account, controller, agent)
+MODULES = (probe, connections, messages, client_server, fence, followed, server, account, controller, agent)
 NAME = "framestorm-agent"  # as it is seen among the host's processes
 PING_EVERY_S = 2.0
 LOOK_EVERY_S = 0.5
@@ -183,7 +183,7 @@ class Member:
         return self.ask(messages.Connect(target), messages.Connected, ANSWER_WITHIN_S).error
 
     def addresses(self, hosts: Iterable[str], port: int) -> dict[str, str | None]:
-        """The addresses of hosts as the host sees them, each with why it takes no connection (probe.addresses)."""
+        """The addresses of hosts as the host sees them (connections.addresses)."""
         return self.ask(messages.Resolve([*hosts], port), messages.Resolved, ANSWER_WITHIN_S).addresses
 
     def measure_clock(self) -> None:

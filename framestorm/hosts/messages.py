@@ -155,7 +155,7 @@ class Connected:
 
 @dataclass(frozen=True)
 class Resolved:
-    """Answer to Resolve, as probe.addresses gives it."""
+    """Answer to Resolve, as connections.addresses gives it."""
 
     addresses: dict[str, str | None]
 

@@ -4,16 +4,15 @@ import contextlib
 import csv
 import itertools
 import re
-import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from framestorm.connections import connection
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
 from framestorm.model.cause import request_cause
 from framestorm.plain import note
-from framestorm.probe import CONNECT_WITHIN_S
 from framestorm.results.jtl_samples import OF_SERVER
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
@@ -68,32 +67,30 @@ def _speaks(server: str, proxies: Proxies) -> bool:
 
 
 def _is_agreed_alone(url: str) -> bool:
-    place = host_and_port(url)
-    return _agreed(place, "http/1.1") is None and _agreed(place, "h2") == "h2"
+    host, port = host_and_port(url)
+    return _agreed(host, port, "http/1.1") is None and _agreed(host, port, "h2") == "h2"
 
 
 def _answers(url: str) -> bool:
     """Return whether a server without TLS answers a client that begins with HTTP/2."""
     answer = b""
-    with (
-        contextlib.suppress(OSError, ValueError),
-        socket.create_connection(host_and_port(url), CONNECT_WITHIN_S) as connection,
-    ):
-        connection.sendall(_PREFACE)
-        while len(answer) < _HEAD_BYTES and (more := connection.recv(_HEAD_BYTES)):
+    host, port = host_and_port(url)
+    with contextlib.suppress(OSError, ValueError), connection((host,), port) as connected:
+        connected.sendall(_PREFACE)
+        while len(answer) < _HEAD_BYTES and (more := connected.recv(_HEAD_BYTES)):
             answer += more
     return len(answer) >= _HEAD_BYTES and answer[3] == _SETTINGS and not any(answer[5:_HEAD_BYTES])
 
 
-def _agreed(place: tuple[str, int], protocol: str) -> str | None:
+def _agreed(host: str, port: int, protocol: str) -> str | None:
     """What a server agrees to if it is offered this protocol; None if that is nothing, or if it ends the handshake."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols([protocol])
     try:
         with (
-            socket.create_connection(place, CONNECT_WITHIN_S) as plain,
-            context.wrap_socket(plain, server_hostname=place[0].partition("%")[0]) as encrypted,
+            connection((host,), port) as plain,
+            context.wrap_socket(plain, server_hostname=host.partition("%")[0]) as encrypted,
         ):
             return encrypted.selected_alpn_protocol()
     except (OSError, ValueError):  # the latter of a name such as a..b

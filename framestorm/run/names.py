@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from framestorm.connections import addresses
 from framestorm.endpoint import host_and_port
 from framestorm.errors import UsageError
 from framestorm.model.name import Name
 from framestorm.model.plan import Plan
-from framestorm.probe import addresses
 from framestorm.run.needs import Address
 from framestorm.run.proxy import Proxies
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from framestorm.connections import why_unreached
 from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import UsageError
 from framestorm.model import facets
@@ -15,7 +16,6 @@ from framestorm.platform import registry
 from framestorm.platform.base import Platform, Site
 from framestorm.platform.embedded import Embedded, function_at
 from framestorm.platform.registry import NoPlatform
-from framestorm.probe import why_unreached
 from framestorm.run import proxy
 from framestorm.run.needs import Address
 from framestorm.run.options import What

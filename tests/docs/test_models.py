@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.connections import why_unreached
 from framestorm.machine import wait_until
-from framestorm.probe import why_unreached
 from tests.docs.test_pages import shown
 from tests.model_server import serving_models
 from tests.runs import RunSh

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field
 
+from framestorm.connections import why_unreached
 from framestorm.endpoint import host_and_port
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
@@ -33,7 +34,6 @@ from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import PASSING, Trouble
 from framestorm.platform.kubernetes.usage import Kubelets
 from framestorm.platform.quantities import Bytes, Cores, amount
-from framestorm.probe import why_unreached
 
 NO_OP = "framestorm-noop"
 READY_WITHIN_S = 180.0

@@ -182,7 +182,7 @@ def test_a_slave_that_does_not_reach_the_controller_is_named(
     make: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet.orders, "_own_address", lambda towards: "127.0.0.1")
-    monkeypatch.setattr(fleet.probe, "why_unreached", lambda target: None)
+    monkeypatch.setattr(fleet.connections, "why_unreached", lambda target: None)
     monkeypatch.setattr(FakeMember, "cut_off", {("slave2", "127.0.0.1:8002")})
     with pytest.raises(FramestormError, match=r"^slave2 cannot connect to 127\.0\.0\.1:8002, .*: no route"):
         make(master=None)
