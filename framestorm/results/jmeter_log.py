@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +35,13 @@ _STALL = re.compile(
     re.MULTILINE,
 )
 # The message of jmx/java/Schedules.java about a schedule that ends the threads of its group, in their samples too.
-_GROUP_END = re.compile(rb'%b\{"type":"group_end","at_ms":%b,"group":(%b)\}' % (_MESSAGE, _NUMBER, _TEXT), re.MULTILINE)
+_GROUP_END = re.compile(
+    rb'%b\{"type":"group_end","at_ms":%b,"group":(%b)(?:,"thread":(%b))?\}' % (_MESSAGE, _NUMBER, _TEXT, _TEXT),
+    re.MULTILINE,
+)
+# JMeter numbers its groups, and names their threads by group, number, and number in the group.
+_STARTED = b"Starting ThreadGroup: "
+_NUMBER_OF = re.compile(r" (\d+)-\d+$")
 _OUT_OF_MEMORY = re.compile(rb"OutOfMemoryError: [\w :'-]{1,80}")
 # What jmx/java/plan/User.java quotes of a client, which may have printed an error of a Java of its own.
 _OF_CLIENT = b": user failed: "
@@ -94,14 +99,16 @@ class CountedByJmeter(NamedTuple):
 
 
 class End(NamedTuple):
-    """When a JMeter told threads to end, in epoch ms: those of a thread group, by its name, or all of its threads.
+    """When a JMeter told threads to end, in epoch ms: those of a thread group, or all of its threads.
 
     slave: the one with this JMeter, as in the names of its files; empty for this machine.
+    group, number: that group's name, and which of JMeter's groups it is, from 1 on.
     """
 
     at_ms: float
     slave: str
     group: str | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -163,11 +170,7 @@ def read_log(run_dir: Path) -> JMeterLog:
         logs = list(by_slave.values())
         found = partial(_found, logs=logs)
         refusal, stopped = (next((text for (text,) in found(each)), None) for each in (_REFUSED, _STOPPED_BY_PLAN))
-        ends: dict[tuple[str, str | None], End] = {}
-        for slave, log in by_slave.items():
-            for at_ms, *of_group in chain(_found(_STOPPED_NOW, [log]), _found(_GROUP_END, [log])):
-                end = End(float(at_ms), slave, str(json.loads(of_group[0])) if of_group else None)
-                ends[end[1:]] = min(end, ends.get(end[1:], end))
+        ends = [end for slave, log in by_slave.items() for end in _ends(log, slave)]
         arrivals = [(int(due), int(dropped), group) for due, dropped, group in found(_ARRIVALS)]
         dropped_of = Counter[str]()
         for _, dropped, group in arrivals:
@@ -179,7 +182,7 @@ def read_log(run_dir: Path) -> JMeterLog:
             dropped_of=dropped_of,
             out_of_memory=next((error for log in logs for error in _memory_errors(log)), None),
             stopped_by=stopped.replace("thread:", "thread").strip() if stopped else None,
-            ends=list(ends.values()),
+            ends=ends,
             ended_threads=Counter(error.strip() for (error,) in found(_ENDED_THREAD)),
             ended_engine=next((error.strip() for (error,) in found(_ENDED_ENGINE)), None),
             element_errors=read_errors(logs),
@@ -201,6 +204,25 @@ def _found(pattern: re.Pattern[bytes], logs: Iterable[bytes | mmap.mmap]) -> Ite
     """Yield the groups of each match in the logs."""
     matches = (match for log in logs for match in pattern.finditer(log))
     return ([(group or b"").decode(errors="replace") for group in match.groups()] for match in matches)
+
+
+def _ends(log: bytes | mmap.mmap, slave: str) -> Iterator[End]:
+    """Yield when the test was stopped at once, and when each group was told to end, which a timer may do repeatedly."""
+    yield from (End(float(match[1]), slave) for match in _STOPPED_NOW.finditer(log))
+    ends: dict[tuple[str, int | None], End] = {}
+    for match in _GROUP_END.finditer(log):
+        group, thread = (str(json.loads((text or b'""').decode(errors="replace"))) for text in match.groups()[1:])
+        of_thread = _NUMBER_OF.search(thread)
+        number = int(of_thread[1]) if of_thread else _last_started(log, group, match.start())
+        ends.setdefault((group, number), End(float(match[1]), slave, group, number))
+    yield from ends.values()
+
+
+def _last_started(log: bytes | mmap.mmap, group: str, before: int) -> int | None:
+    """Return the number of the group of that name, if it is the last one that JMeter started before a place."""
+    begin = log.rfind(_STARTED, 0, before) + len(_STARTED)
+    number, _, name = log[begin : log.find(b"\n", begin)].decode(errors="replace").partition(" : ")
+    return int(number) if number.isdecimal() and name.strip() == group.strip() else None
 
 
 def _pairs(lines: Iterator[list[str]]) -> Counter[tuple[str, str]]:

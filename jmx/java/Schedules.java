@@ -16,6 +16,7 @@ import org.apache.jmeter.testelement.property.JMeterProperty;
 import org.apache.jmeter.testelement.property.LongProperty;
 import org.apache.jmeter.testelement.property.StringProperty;
 import org.apache.jmeter.threads.AbstractThreadGroup;
+import org.apache.jmeter.threads.JMeterContext;
 import org.apache.jmeter.threads.JMeterContextService;
 import org.apache.jmeter.threads.JMeterThread;
 import org.apache.jmeter.threads.openmodel.OpenModelThreadGroup;
@@ -76,7 +77,7 @@ public final class Schedules {
             String text = planned.getStringValue();
             try {
                 double lengthS = ThreadScheduleUtils.ThreadSchedule(text).getTotalDuration();
-                tellEnd(group, System.currentTimeMillis() + (long) (lengthS * 1000));
+                tellEnd(group, "", System.currentTimeMillis() + (long) (lengthS * 1000));
             } catch (Exception ignored) { // JMeter says what is wrong with it
             }
             beginTest();
@@ -90,14 +91,20 @@ public final class Schedules {
 
         @Override
         protected void stopTest() {
-            tellEnd(JMeterContextService.getContext().getThreadGroup().getName(), System.currentTimeMillis());
+            JMeterContext context = JMeterContextService.getContext();
+            String thread = context.getThread().getThreadName();
+            tellEnd(context.getThreadGroup().getName(), thread, System.currentTimeMillis());
             super.stopTest();
         }
     }
 
-    /** Read by framestorm/results/jmeter_log.py: samples that end later, and fail, were cut off. */
-    private static void tellEnd(String group, long atMs) {
-        LOG.info("{\"type\":\"group_end\",\"at_ms\":{},\"group\":{}}", atMs, JsonOutput.toJson(group));
+    /**
+     * Read by framestorm/results/jmeter_log.py: samples that end later, and fail, were cut off. Of groups with one name,
+     * it is the one with that thread, or else that which JMeter starts now.
+     */
+    private static void tellEnd(String group, String thread, long atMs) {
+        LOG.info("{\"type\":\"group_end\",\"at_ms\":{},\"group\":{},\"thread\":{}}", atMs, JsonOutput.toJson(group),
+            JsonOutput.toJson(thread));
     }
 
     /** A Precise Throughput Timer whose events count from the start of the first user of their thread group. */

@@ -19,7 +19,7 @@ OPEN = Load("g", "OpenModelThreadGroup", "arrivals", 100, {"x": [0, 10], "y": [1
 SHAPED = Load("tst", "VariableThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
 PACED = Load("pace", "ConstantThroughputTimer", "arrivals", None, {"x": [0], "y": [10]}, has_end=False, groups=("g",))
 PRECISE = Load("pace", "PreciseThroughputTimer", "arrivals", 100, {"x": [0, 10], "y": [10, 10]}, groups=("g",))
-GROUP_END = '2023-11-14 22:13:20,000 INFO f.Schedules: {"type":"group_end","at_ms":%d,"group":"g"}\n'
+GROUP_END = '2023-11-14 22:13:20,000 INFO f.Schedules: {"type":"group_end","at_ms":%d,"group":"g","thread":""}\n'
 HEADER = "timeStamp,elapsed,label,responseCode,success,threadName,Hostname"
 
 
@@ -165,6 +165,15 @@ def test_an_end_on_one_slave_cuts_off_nothing_on_the_others(message: str, tmp_pa
     (tmp_path / "jmeter-server-slave2.log").write_text(message % (START_MS + 100))
     samples = read_results(tmp_path).started.select("host", "cause").sort("host").collect()
     assert samples.rows() == [("vm-1", "unknown"), ("vm-2", "stopped")]
+
+
+@pytest.mark.parametrize("thread", ["198.18.0.7:8001-g 2-1", ""], ids=["the one that says it", "the last one begun"])
+def test_the_end_of_a_group_cuts_off_no_other_of_the_same_name(thread: str, tmp_path: Path) -> None:
+    """As of two groups that were never named, one after the other."""
+    begins = "".join(f"INFO o.a.j.e.StandardJMeterEngine: Starting ThreadGroup: {n} : g\n" for n in (1, 2))
+    log = begins + GROUP_END.replace('"thread":""', f'"thread":"{thread}"') % START_MS
+    summary = summarised(tmp_path, (), [0.0, 0.1], thread="g {}-1", log=log, ok="false")
+    assert (summary.main.n, summary.main.failed, summary.facts.cut_off) == (1, 1, 1)
 
 
 def test_samples_that_a_schedules_end_cut_off_are_no_failures(tmp_path: Path) -> None:
