@@ -43,6 +43,12 @@ def test_it_has_the_verdict_the_criteria_and_a_row_for_each_label(fake_run: Any)
     assert "- warning: " in text
 
 
+def test_what_is_not_judged_has_its_reason(fake_run: Any) -> None:
+    (criterion,) = (summary := summary_of_rows(fake_run, "request", ["ttft_ms p95 > 1 s"])).criteria
+    assert criterion.state == "unjudged"
+    assert criterion.why.replace("_", "\\_") in markdown_text(summary).partition("not judged")[2]
+
+
 def test_a_text_shows_just_its_characters(fake_run: Any) -> None:
     label = "a|b <img src=x> [c](d) `e` *f* $x$ ~g~ &lt;"
     text = markdown_text(summary_of_rows(fake_run, label, []))
