@@ -80,6 +80,32 @@ def test_each_need_is_a_line_and_what_is_missing_ends_with_1(
         cli.main(["target", "knative", "--help"])
 
 
+def test_what_counts_of_metrics_server_is_that_its_api_is_served(cluster: Cluster) -> None:
+    """A provider's own may have any name."""
+
+    def check() -> Check:
+        return checks(cluster, "kubernetes")["metrics-server"]
+
+    assert check().words.startswith("the cluster has no pods.metrics.k8s.io; to install it: `kubectl apply")
+    name = {"name": "v1beta1.metrics.k8s.io"}
+    spec = {"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100, "versionPriority": 100}
+    service = {"service": {"name": "anything", "namespace": "kube-system"}, "insecureSkipTLSVerify": True}
+    api = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": name}
+    cluster.apply([{**api, "spec": {**spec, **service}}])
+    try:
+        assert wait_until(lambda: "ServiceUnavailable" in check().words, 30), check()
+        assert not check().is_there and "to install it" not in check().words
+    finally:
+        cluster.delete("apiservice", name["name"])
+    served = crd("pods.metrics.k8s.io", "PodMetrics", "v1beta1")
+    served["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, of a test"}
+    cluster.apply([served])
+    try:
+        assert wait_until(lambda: check().is_there, 60), check()
+    finally:
+        cluster.delete("customresourcedefinition", "pods.metrics.k8s.io", waits=True)
+
+
 def test_missing_rights_are_named(kubeconfig: Path, cluster: Cluster) -> None:
     words = checks(Cluster("guest", kubeconfig), "kubernetes")["rights"].words
     assert "create namespaces" in words and "kubectl create rolebinding" in words
@@ -170,10 +196,16 @@ def test_a_part_is_missing_until_its_kinds_and_deployments_are_there_and_its_web
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kserve"}},
         ]
     )
-    assert words().startswith("there is no deployment kserve-controller-manager in namespace kserve")
+    assert words().startswith("there is no deployment kserve-controller-manager; to install it: ")
+    # As Kubeflow has it.
+    cluster.apply([objects.namespace("kubeflow"), deployment("kubeflow", "kserve-controller-manager")])
+    set_available(cluster, "kubeflow", "kserve-controller-manager", "True")
+    assert words() == "installed, and ready"
+    cluster.delete("deployment", "kserve-controller-manager", "kubeflow")
     cluster.apply([deployment("kserve", "kserve-controller-manager")])
     set_available(cluster, "kserve", "kserve-controller-manager", "False", "no image")
-    assert "is not available: no image" in words()
+    told = "is not available: no image; see `kubectl describe deployment kserve-controller-manager --namespace kserve`"
+    assert words().endswith(told), "what is there is not installed again"
     set_available(cluster, "kserve", "kserve-controller-manager", "True")
     assert words() == "installed, and ready"
     config = {"name": "inferenceservice-config", "namespace": "kserve"}

@@ -56,15 +56,15 @@ VIRTUAL_SERVICES = "virtualservices.networking.istio.io"
 class Need:
     """Something that has to be installed in a cluster.
 
-    kinds: of its objects, that of the example first. deployments: namespace and name of each that has to run. api: an
-    API that it serves. brings: the commands that install it. example: an object that its webhooks have to take, without
-    its namespace. misfit: what in its configuration keeps functions from becoming ready, and the command that mends it.
+    kinds: of its objects, that of the example first. deployments: namespace and name of each that has to run; the
+    namespace is empty where it may be in any. brings: the commands that install it. example: an object that its
+    webhooks have to take, without its namespace. misfit: what in its configuration keeps functions from becoming ready,
+    and the command that mends it.
     """
 
     name: str
     kinds: tuple[str, ...] = ()
     deployments: tuple[tuple[str, str], ...] = ()
-    api: str | None = None
     brings: tuple[str, ...] = ()
     example: Object | None = None
     misfit: Callable[[Cluster], tuple[str, str] | None] = lambda cluster: None
@@ -101,8 +101,8 @@ def _asks_for_istio(cluster: Cluster) -> tuple[str, str] | None:
 
 METRICS_SERVER = Need(
     "metrics-server",
-    deployments=(("kube-system", "metrics-server"),),
-    api="v1beta1.metrics.k8s.io",
+    # Each provider runs it, or its like, under a name of its own: what counts is that the API is served.
+    kinds=("pods.metrics.k8s.io",),
     brings=_apply(METRICS),
 )
 KNATIVE_SERVING = Need(
@@ -121,7 +121,7 @@ KNATIVE_SERVING = Need(
 KSERVE = Need(
     "KServe",
     kinds=("inferenceservices.serving.kserve.io", "servingruntimes.serving.kserve.io"),
-    deployments=(("kserve", "kserve-controller-manager"),),
+    deployments=(("", "kserve-controller-manager"),),  # that of Kubeflow is in namespace kubeflow
     brings=(*_apply(CERT_MANAGER, KSERVE_YAML), WITHOUT_ISTIO),
     misfit=_asks_for_istio,
     example={
@@ -208,7 +208,7 @@ def _need(cluster: Cluster, need: Need) -> Check:
         # Users of a shared cluster often may not see what serves them.
         return Check(need.name, True, f"its kinds are there, and whether it is ready is not shown: {error}")
     except ClusterError as error:
-        problem, mend = str(error), _to_install(need)
+        problem, mend = str(error), "see `kubectl get apiservices`, and what serves it"
     return Check(need.name, problem is None, "installed, and ready" if problem is None else f"{problem}; {mend}")
 
 
@@ -222,19 +222,26 @@ def _problems(cluster: Cluster, need: Need) -> Iterator[tuple[str, str]]:
     if lacking:
         yield f"the cluster has no {listed(lacking)}", _to_install(need)
     for namespace, name in need.deployments:
-        deployment = cluster.find("deployment", name, namespace)
+        deployment = _deployment(cluster, namespace, name)
         if deployment is None:
-            yield f"there is no deployment {name} in namespace {namespace}", _to_install(need)
+            where = f" in namespace {namespace}" if namespace else ""
+            yield f"there is no deployment {name}{where}", _to_install(need)
         elif not is_available(deployment):
-            yield f"deployment {name} in namespace {namespace} is not available: {why(deployment)}", _to_install(need)
-    if need.api:
-        service = cluster.find("apiservice", need.api)
-        if service is None or _condition(service, "Available") != "True":
-            yield f"the API {need.api} is not available" + (f": {why(service)}" if service else ""), _to_install(need)
+            # To install it again might replace it by another version.
+            place = deployment["metadata"]["namespace"]
+            words = f"deployment {name} in namespace {place} is not available: {why(deployment)}"
+            yield words, f"see `kubectl describe deployment {name} --namespace {place}`"
     if need.example and (refusal := _refusal(cluster, need.kinds[0], need.example)):
-        yield f"it takes no {need.example['kind']}: {refusal}", _to_install(need)
+        words = "see `kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations`"
+        yield f"it takes no {need.example['kind']}: {refusal}", words
     if misfit := need.misfit(cluster):
         yield misfit[0], f"to mend it: `{misfit[1]}`"
+
+
+def _deployment(cluster: Cluster, namespace: str, name: str) -> Object | None:
+    if namespace:
+        return cluster.find("deployment", name, namespace)
+    return next((each for each in cluster.every("deployments") if each["metadata"]["name"] == name), None)
 
 
 def _refusal(cluster: Cluster, kind: str, example: Object) -> str | None:
