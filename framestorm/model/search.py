@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from framestorm.model import units
+from framestorm.model.aliases import ours
 from framestorm.model.files import FORMAT
 from framestorm.stats.estimate import Estimate
 
@@ -34,6 +35,11 @@ class LoadRange:
     def is_of_target(self) -> bool:
         """Whether it is a setting of the function's platform, of which the smallest is sought that is enough."""
         return self.name.startswith(OF_TARGET)
+
+    @property
+    def is_of_users(self) -> bool:
+        """Whether it is a number of users who wait for their answers, by whatever word a plan has for them."""
+        return ours(self.name, ("users",)) is not None
 
     def amount(self, load: float) -> str:
         """Return a load with its unit."""
@@ -183,4 +189,4 @@ class SearchRecord:
     @property
     def is_ladder(self) -> bool:
         """Whether the capacity itself is sought, by users who wait for their answers."""
-        return self.over.name == "users" and not self.objectives
+        return self.over.is_of_users and not self.objectives

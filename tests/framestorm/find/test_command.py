@@ -10,6 +10,7 @@ import pytest
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import command
 from framestorm.lock import locked
+from framestorm.model.search import LoadRange, Probe
 from tests.framestorm.find.conftest import BROKEN, LOST, STOPPED, SimulatedRuns, find, record_of
 
 RATES = ("--over", "rate_per_s=1..9", "-t", "jmx/request-rate.jmx", "-Jurl=http://127.0.0.1:9/")
@@ -90,6 +91,26 @@ def test_a_property_of_a_plan_from_elsewhere_gets_whole_numbers_where_the_range_
     assert {each[name] for each in runs.given} == values
     text = record_of(tmp_path / "find")["text"]
     assert any(f"{name}={value}" in text for value in values)
+
+
+def test_users_by_another_word_have_a_capacity(
+    tmp_path: Path, runs: SimulatedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an objective, the rate of four threads of a plan from elsewhere."""
+
+    def rung(run_dir: Path, over: LoadRange, load: float, length_s: float | None) -> Probe:
+        return Probe(load, run_dir.name, [], answered_per_s=10 * min(load, 4))
+
+    plan = tmp_path / "elsewhere.jmx"
+    group = '<ThreadGroup enabled="true"><stringProp name="n">${__P(threads,1)}</stringProp></ThreadGroup><hashTree/>'
+    plan.write_text(f"<jmeterTestPlan><hashTree><TestPlan/><hashTree>{group}</hashTree></hashTree></jmeterTestPlan>")
+    monkeypatch.setattr(command, "rung_of", rung)
+    runs.over, runs.p95_ms = "threads", lambda load: 10.0
+    words = ("--over", "threads=1..64", "--drain-s", "0", "-t", str(plan), "-o", str(tmp_path / "find"))
+    assert command.main(words) == 0
+    record = record_of(tmp_path / "find")
+    assert (record["answer"]["highest"], record["answer"]["capacity"]["value"]) == (4, pytest.approx(40))
+    assert "from about threads=4" in record["text"]
 
 
 def test_the_length_of_a_probe_can_be_the_load(tmp_path: Path, runs: SimulatedRuns) -> None:
