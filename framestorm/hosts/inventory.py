@@ -185,15 +185,20 @@ def main(words: Sequence[str]) -> int:
     program = paths.ANSIBLE_PYTHON.with_name("ansible-playbook")
     # In the user's folder: further words may name files there.
     command = [program, "-i", inventory.resolve(), paths.ANSIBLE / playbook, *further]
-    if further:
-        # It reads its options, and contacts no host; without a terminal, it cannot ask for the password of a vault.
-        asked, nobody = [*command, "--list-tags"], subprocess.DEVNULL
-        done = subprocess.run(
-            asked, env=ansible_environment(), capture_output=True, text=True, check=False, stdin=nobody,
-            start_new_session=True,
-        )  # fmt: skip
-        if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
-            raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
+    # It reads its options, and contacts no host; without a terminal, it cannot ask for the password of a vault.
+    asked, nobody = [*command, "--list-hosts"], subprocess.DEVNULL
+    done = subprocess.run(
+        asked, env=ansible_environment(), capture_output=True, text=True, check=False, stdin=nobody,
+        start_new_session=True,
+    )  # fmt: skip
+    if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
+        raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
+    # Ansible itself calls this a success.
+    if {*re.findall(r"^ +hosts \((\d+)\):", done.stdout, re.MULTILINE)} == {"0"}:
+        raise UsageError(
+            f"none of the hosts of {inventory} that are asked for is in the group master, slaves or function; "
+            "add it to one of them"
+        )
     setup.ensure([*setup.FOR_A_RUN, *setup.FACE_BLUR])
     return int(subprocess.run(command, env=ansible_environment(), check=False).returncode != 0)
 

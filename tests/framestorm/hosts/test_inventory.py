@@ -236,6 +236,16 @@ def test_deploy_hands_further_words_to_ansible(
     assert capfd.readouterr().out.splitlines() == [str(tmp_path), *settings, *words]
 
 
+@pytest.mark.parametrize("words", [[], ["--limit", "s1"], ["--uninstall"]])
+def test_deploy_refuses_an_inventory_with_no_host_of_its_groups(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hosts.ini").write_text("[slave]\ns1\n")
+    monkeypatch.setattr(inventory.setup, "ensure", lambda pieces: None)
+    with pytest.raises(UsageError, match=r"hosts\.ini .*is in the group master, slaves or function"):
+        inventory.main(["-i", str(tmp_path / "hosts.ini"), *words])
+
+
 def test_deploy_takes_one_inventory_as_runs_do() -> None:
     with pytest.raises(UsageError, match="-i is given twice"):
         inventory.main(["-i", "a.ini", "-i", "b.ini"])
