@@ -71,11 +71,12 @@ make_venv() {
     "$python" -P -c 'import ensurepip, venv' 2>/dev/null || install_packages "${python##*/}-venv"
     printf 'framestorm: making the Python environment of the conductor (first use only)\n' >&2
     rm -rf -- "$VENV"
-    "$python" -P -m venv "$VENV"
+    # -I: a package that PYTHONPATH has somewhere else would be taken for installed.
+    "$python" -I -m venv "$VENV"
     # --no-compile: half the time; Python compiles what it imports, once, which is a sixth of the files.
     # --no-deps: the lock is complete; where it has a package that another needs with extras, pip would take a newer one.
     # --retries, --timeout: an index that does not answer is given up after a minute, not after minutes.
-    "$VENV/bin/python" -P -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 15 --no-deps \
+    "$VENV/bin/python" -I -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 15 --no-deps \
         --require-hashes --no-compile -r "$LOCK"
     sha256sum <"$LOCK" >"$STAMP"
 }
@@ -94,7 +95,8 @@ main() {
         ) 9>"$LOCAL/lock"
     fi
     # -P, here and wherever -m is: else a json.py in the folder that it is started in would be Python's own.
-    PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}" exec "$VENV/bin/python" -P -m framestorm "$@"
+    # What PYTHONPATH had would precede the packages of the environment.
+    PYTHONPATH="$ROOT" exec "$VENV/bin/python" -P -m framestorm "$@"
 }
 
 main "$@"

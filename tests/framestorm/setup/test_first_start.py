@@ -1,9 +1,11 @@
 """run.sh makes the conductor's Python environment once, also when it is started twice at the same time."""
 
+import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from pathlib import Path
 
 from framestorm import paths
@@ -96,6 +98,29 @@ def test_what_a_start_by_sudo_has_made_is_named_with_what_to_do() -> None:
         local.chmod(0o500)
         assert subprocess.run(command, user=user, capture_output=True, text=True, check=False).stderr == done.stderr
         local.chmod(0o700)
+
+
+def test_packages_of_pythonpath_are_neither_taken_for_installed_nor_imported(tmp_path: Path) -> None:
+    shutil.copy2(paths.ROOT / "run.sh", tmp_path)
+    wheels, elsewhere = tmp_path / "wheels", tmp_path / "elsewhere"
+    wheels.mkdir()
+    wheel = wheels / "car-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("car.py", "")
+        archive.writestr("car-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: car\nVersion: 1.0\n")
+        archive.writestr("car-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("car-1.0.dist-info/RECORD", "")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(elsewhere)
+    package = tmp_path / "framestorm"
+    package.mkdir()
+    (package / "__main__.py").write_text("import car; print(car.__file__)")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (package / "requirements.txt").write_text(f"car==1.0 --hash=sha256:{digest}\n")
+    settings = {"PYTHONPATH": str(elsewhere), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    command, environment = [tmp_path / "run.sh"], {**os.environ, **settings}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.startswith(str(tmp_path / ".local" / "venv")), done.stderr
 
 
 def test_modules_of_the_folder_that_it_is_started_in_are_not_python_s(tmp_path: Path) -> None:
