@@ -34,7 +34,7 @@ from framestorm.run import http2, jmeter, patches, structure
 from framestorm.run.live.view import LiveView
 from framestorm.run.load import LocalLoad, check_properties
 from framestorm.run.options import Output, RunOptions, What, Where
-from framestorm.run.output import check_output
+from framestorm.run.output import check_output, disk_trouble
 from framestorm.run.preparation import Prepared, check_criteria, prepare
 from framestorm.run.scrape import check_targets, scraping
 from framestorm.sinks.services import open_sinks
@@ -51,8 +51,6 @@ INTERRUPT_AFTER_S = 8.0
 # After --stop-if: answers that take longer than this are cut off, so that the load is over in 3 s.
 INTERRUPT_DECIDED_AFTER_S = 1.0
 END_AFTER_S = 13.0
-# A run is stopped when its disk has less than this left, so that its end and its report can still be written.
-ROOM_FOR_THE_END_BYTES = 32 << 20
 
 
 class StopSignals:
@@ -366,7 +364,7 @@ def _watch(
     interrupted = False
     while load.wait(POLL_S) is None:
         view.losses = load.losses()
-        trouble = load.trouble() or _disk_trouble(run_dir)
+        trouble = load.trouble() or disk_trouble("the disk of the results", shutil.disk_usage(run_dir).free)
         if reason is None and decision is None:
             is_interrupted = stop_signals.count > 0
             reason = f"{stop_signals.name} was received" if is_interrupted else trouble
@@ -387,11 +385,3 @@ def _watch(
             load.interrupt()
             interrupted = True
     return reason or load.trouble(), stopping_ms, decision, is_interrupted
-
-
-def _disk_trouble(run_dir: Path) -> str | None:
-    """Return the reason to stop the run while its end can still be written; None if the disk has room."""
-    free_bytes = shutil.disk_usage(run_dir).free
-    if free_bytes >= ROOM_FOR_THE_END_BYTES:
-        return None
-    return f"the disk of the results has less than {ROOM_FOR_THE_END_BYTES >> 20} MiB left; make room"

@@ -109,11 +109,14 @@ class Agent:
             unit=probe.show(self.host.unit, "LoadState") if self.host.unit else "",  # an image may have no systemctl
             cores=probe.cores(self.server.pid() or "self"),
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-            free_bytes=shutil.disk_usage(Path(self.host.runs).parent).free,
+            free_bytes=self._free_bytes(),
             busy_with=probe.lock_holder(LOCK),
             limits=self._limits(),
         )
         answer(facts)
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(Path(self.host.runs).parent).free
 
     def _limits(self) -> probe.Limits:
         """Return what is left for JMeter's server: its unit has limits of its own, not those of this login."""
@@ -268,7 +271,8 @@ class Agent:
             with contextlib.suppress(OSError, CannotError):
                 self._send_growth()
             with contextlib.suppress(OSError):
-                answer(messages.Failed(str(error) if isinstance(error, CannotError) else repr(error)))
+                is_told = isinstance(error, CannotError | OSError)
+                answer(messages.Failed(str(error) if is_told else repr(error)))
         finally:
             self.become_idle()
             self.followed.close()
@@ -345,6 +349,7 @@ class Agent:
             host_cpu_percent=host_cpu_percent,
             host_memory_bytes=self.before.host_memory_bytes,
             load=os.getloadavg()[0],
+            free_bytes=self._free_bytes(),
             frozen=probe.stat(self.server_pid)[:1] in (["T"], ["t"]),
             exit_status=exit_status,
         )
@@ -359,7 +364,7 @@ class Agent:
         self.server_pid = pid
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)
-        if self.client_watch is not None and shutil.disk_usage(self.host.runs).free < DISK_AT_LEAST_BYTES:
+        if self.client_watch is not None and self._free_bytes() < DISK_AT_LEAST_BYTES:
             raise CannotError(
                 f"the disk of {self.host.runs} is full: its users cannot write down what they send; make room"
             )

@@ -22,6 +22,7 @@ from framestorm.model.run import Host, Loss, Rmi
 from framestorm.plain import note, tell, visible
 from framestorm.run import jmeter, names
 from framestorm.run.load import save_metrics
+from framestorm.run.output import disk_trouble
 from framestorm.run.preparation import Prepared, refuse
 from framestorm.run.proxy import Proxies
 from framestorm.run.resources import FIELDS, row
@@ -215,6 +216,9 @@ class Fleet:
             if member.unwritable:
                 return member.unwritable
             if member.look() is None:
+                disk = f"the disk of {member.facts.described.runs} on {member.host.name} ({member.host.place})"
+                if not member.lost and member.free_bytes is not None and (why := disk_trouble(disk, member.free_bytes)):
+                    return why
                 continue
             loss = self._loss(member)
             tell(visible(loss))

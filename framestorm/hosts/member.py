@@ -92,6 +92,7 @@ class Member:
         self.lines: dict[str, int] | None = None
         self.exit_status: int | None = None
         self.unwritable: str | None = None  # why what it sends cannot be kept here, which is not its fault
+        self.free_bytes: int | None = None  # of its disk, as the last beat says
         self.beats: list[messages.Beat] = []
         self._run_dir = run_dir
         self._files: frozenset[str] = frozenset()  # that it was ordered to send
@@ -314,6 +315,7 @@ class Member:
             self._frozen_since_s = frozen_since_s if answer.frozen else None
             if answer.exit_status is not None:
                 self.exit_status = answer.exit_status
+            self.free_bytes = answer.free_bytes
         else:
             if isinstance(answer, messages.Done):
                 if not self._files.issuperset(answer.lines) or min(answer.lines.values(), default=0) < 0:

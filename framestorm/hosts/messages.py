@@ -193,7 +193,8 @@ class Chunk:
 class Beat:
     """Resource usage of the host, and of the run's account there; 100 percent is one core.
 
-    frozen: JMeter's server is stopped by a signal. exit_status: of the controller, once it has ended.
+    free_bytes: of the disk that the run's files are on. frozen: JMeter's server is stopped by a signal.
+    exit_status: of the controller, once it has ended.
     """
 
     time_ms: float = field(metadata=AT_LEAST_0)
@@ -203,6 +204,7 @@ class Beat:
     host_cpu_percent: float = field(metadata=AT_LEAST_0)
     host_memory_bytes: int = field(metadata=AT_LEAST_0)
     load: float = field(metadata=AT_LEAST_0)
+    free_bytes: int | None = field(default=None, metadata=AT_LEAST_0)
     frozen: bool = False
     exit_status: int | None = None
 

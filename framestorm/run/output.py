@@ -7,6 +7,8 @@ from pathlib import Path
 from framestorm.errors import FramestormError, UsageError
 
 NEEDED_DISK_BYTES = 200 * 2**20
+# A run is stopped when a disk has less than this left, so that its end and its report can still be written.
+ROOM_FOR_THE_END_BYTES = 32 * 2**20
 
 
 def check_output(run_dir: Path, samples_copy: Path | None, log_copy: Path | None) -> None:
@@ -43,3 +45,10 @@ def check_output(run_dir: Path, samples_copy: Path | None, log_copy: Path | None
         raise FramestormError(
             f"{parent} has {free_bytes / 2**20:.0f} MiB left and a run needs {NEEDED_DISK_BYTES / 2**20:.0f}; make room"
         )
+
+
+def disk_trouble(disk: str, free_bytes: int) -> str | None:
+    """Return the reason to stop a run while its end can still be written to a disk; None if that has room."""
+    if free_bytes >= ROOM_FOR_THE_END_BYTES:
+        return None
+    return f"{disk} has less than {ROOM_FOR_THE_END_BYTES >> 20} MiB left; make room"

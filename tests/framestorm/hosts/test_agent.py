@@ -470,6 +470,7 @@ def test_a_beat_tells_what_was_used_since_the_last(
     assert (first.rss_bytes, first.processes, first.host_memory_bytes) == (70, 3, 80)
     assert (second.cpu_percent, second.host_cpu_percent) == (0, 0), "a process that ended takes its time with it"
     assert first.exit_status is None and not first.frozen
+    assert first.free_bytes is not None and first.free_bytes > 0
     assert abs(first.time_ms / 1000 - time.time()) < 60
 
 
@@ -517,6 +518,24 @@ def test_an_agent_beats_once_it_watches_until_the_conductor_is_silent(
     assert isinstance(ready, messages.Ready) and served_s > 1.0
     assert all(isinstance(answer, Beat) for answer in others)
     assert (1 <= len(others) <= served_s / 0.1) if beats else not others
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    on_host: Agent, answers: list[messages.Answer], pipe: tuple[int, int], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    on_host.open(OPEN)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "tmpfs", tmp_path / "runs/run7"], check=True)
+    os.write(pipe[1], messages.line(messages.Do("stop")))
+    try:
+        with os.fdopen(os.dup(pipe[0])) as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            on_host.serve()
+    finally:
+        subprocess.run(["umount", tmp_path / "runs/run7"], check=True)
+    failed = answers[-1]
+    assert isinstance(failed, messages.Failed)
+    assert failed.error == f"[Errno 28] No space left on device: '{tmp_path}/runs/run7/stop'"
 
 
 def test_secrets_stay_in_memory(on_host: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ class FakeMember:
         self.unwritable: str | None = None
         self.lines: dict[str, int] | None = {}
         self.exit_status: int | None = None
+        self.free_bytes: int | None = None
         self.beats: list[Beat] = []
         self.orders: list[Order] = []
         self.reasons: list[str] = []
@@ -223,6 +224,22 @@ def test_what_cannot_be_kept_here_is_no_loss(make: Callable[..., Fleet]) -> None
     made = make()
     made.slaves[0].unwritable = "journal.jsonl cannot be written: No space left on device"
     assert "No space left" in (made.trouble() or "")
+    assert made.losses() == ()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_host_whose_disk_is_nearly_full_stops_the_run_while_its_end_can_be_written(
+    number: int, make: Callable[..., Fleet]
+) -> None:
+    """A master's too, which has the samples: of what JMeter cannot write there, nothing else would tell."""
+    made = make(continue_on_loss=True)
+    hosts = made._members()
+    for each in hosts:
+        each.free_bytes = 32 << 20
+    assert made.trouble() is None
+    hosts[number].free_bytes = (32 << 20) - 1
+    place = f"{hosts[number].host.name} ({hosts[number].host.place})"
+    assert made.trouble() == f"the disk of /runs on {place} has less than 32 MiB left; make room"
     assert made.losses() == ()
 
 
