@@ -17,6 +17,10 @@ from traceparent import NAME, NEW, Traceparent
 
 SECURE, PLAIN = "grpcs", "grpc"
 _DETAIL_CHARACTERS = 120
+# To the server's first word, or this share of a shorter timeout, as a connection that takes all of it is not told from
+# an answer that does.
+_CONNECT_WITHIN_S, _CONNECT_WITHIN_SHARE = 5.0, 0.9
+_CONNECT_AGAIN_MS = 100  # the least that gRPC allows
 # What gRPC itself says of a connection, where the status is only UNAVAILABLE, by how it begins: a gateway's own message
 # may well be `upstream connect error ... connection timeout`.
 _UNCONNECTED = r"failed to connect to all addresses\b.*"
@@ -28,7 +32,7 @@ _CAUSES_OF_UNAVAILABLE = (
             _UNCONNECTED + r"(?:socket closed|connection reset|http1\.x|parsing http/2|\balpn\b)", re.IGNORECASE
         ),
     ),
-    ("connect-timeout", re.compile(_UNCONNECTED + "(?:timed? ?out|timeout)", re.IGNORECASE)),
+    ("connect-timeout", re.compile(_UNCONNECTED + "(?:timed out|endpoint closing)", re.IGNORECASE)),
     ("connect", re.compile(_UNCONNECTED + "|errors resolving|dns resolution failed", re.IGNORECASE)),
     ("reset", re.compile("stream removed|socket closed|connection reset|broken pipe|goaway|recvmsg", re.IGNORECASE)),
 )
@@ -65,6 +69,7 @@ class GrpcSender:
         self.model = model_of(url)
         self._url = urlsplit(url)
         self._timeout_s = timeout_s
+        self._connect_within_ms = round(1000 * min(_CONNECT_WITHIN_S, _CONNECT_WITHIN_SHARE * timeout_s))
         self._metadata: tuple[tuple[str, str | bytes], ...] = ()
         self._channel: grpc.Channel | None = None
         self.traceparent = Traceparent({})
@@ -86,6 +91,11 @@ class GrpcSender:
         options: list[tuple[str, str | int]] = [
             ("grpc.enable_retries", 0),
             ("grpc.enable_http_proxy", 0),
+            # gRPC would wait 20 s for a connection; after some that failed it makes none for up to 2 min, in which each
+            # request has the error of the last one.
+            ("grpc.min_reconnect_backoff_ms", self._connect_within_ms),
+            ("grpc.initial_reconnect_backoff_ms", _CONNECT_AGAIN_MS),
+            ("grpc.max_reconnect_backoff_ms", _CONNECT_AGAIN_MS),
             ("grpc.service_config_disable_resolution", 1),
             ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
             ("grpc.max_send_message_length", -1),

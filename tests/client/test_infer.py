@@ -8,7 +8,10 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import certifi
 import grpc
 import pytest
 
+from rpc import GrpcSender
 from tests.client.conftest import CLIENT, Done, Forked, hashed, lines_of, wait_until
 from tests.model_server import ModelServer, serving_models
 from tests.odd_server import OddServer, serving_oddly
@@ -184,6 +188,39 @@ def test_a_server_that_cannot_be_reached_or_has_no_address(url: str) -> None:
     with start_infer(f"{url}/iris") as process:
         (sample,) = Done(process).samples
     assert (sample["cause"], sample["sent_bytes"]) == ("connect", 0)
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "grpcs"])
+def test_a_server_that_accepts_and_says_nothing_is_no_connection(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/iris"
+        with start_infer(url, "--inputs", inputs(FOUR), "--timeout-s", "0.5") as process:
+            (sample,) = Done(process).samples
+    assert (sample["cause"], sample["censored"], sample["sent_bytes"]) == ("connect-timeout", True, 0)
+
+
+def test_a_connection_is_tried_again_soon_after_it_failed() -> None:
+    """After failures gRPC by itself makes none for a time that grows to 2 min, and an outage lasts for longer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        sender = GrpcSender(f"grpc://127.0.0.1:{listener.getsockname()[1]}/iris", timeout_s=5)
+        sender.begin()
+        n_connections = 0
+        for _ in range(10):
+            with ThreadPoolExecutor(1) as pool:
+                asked = pool.submit(sender.infer, b"")
+                while not asked.done():
+                    with suppress(BlockingIOError):
+                        listener.accept()[0].close()
+                        n_connections += 1
+                    time.sleep(0.01)
+            assert asked.result().cause == "not-grpc"
+            time.sleep(0.3)
+            with suppress(BlockingIOError):
+                listener.accept()[0].close()
+                n_connections += 1
+        sender.close()
+    assert n_connections > 5
 
 
 def frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
