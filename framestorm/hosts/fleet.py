@@ -1,7 +1,6 @@
 """The hosts of one run over slaves: prepares, watches and stops them, and collects their results."""
 
 import contextlib
-import csv
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from framestorm.run.output import disk_trouble
 from framestorm.run.preparation import Prepared, refuse
 from framestorm.run.proxy import Proxies
 from framestorm.run.resources import FIELDS, row
+from framestorm.run.row_log import RowLog
 
 END_WITHIN_S = 30.0
 # After a slave is lost: how long JMeter may take to end by itself once all other slaves are done.
@@ -48,6 +48,7 @@ class Fleet:
         self._hosts = hosts
         self._up = contextlib.ExitStack()
         self._run_dir = prepared.run_dir
+        self._resources = RowLog(self._run_dir / "resources.csv", FIELDS, "how busy the hosts are")
         self._controller: Guarded | None = None
         self._parcel: parcel.Parcel | None = None
         self._totals: dict[str, str] = {}
@@ -349,18 +350,15 @@ class Fleet:
         return [*self._members(), *([self.function] if self.function else [])]
 
     def _write_beats(self) -> None:
-        is_new = not (self._run_dir / "resources.csv").exists()
-        with (self._run_dir / "resources.csv").open("a", newline="") as file:
-            writer = csv.writer(file)
-            if is_new:
-                writer.writerow(FIELDS)
-            for member in self._everyone():
-                beats, member.beats = member.beats, []
-                part = "target" if member is self.function else "generator"
-                for beat in beats:
-                    where = (int(beat.time_ms), member.facts.hostname)
-                    writer.writerow(row(*where, part, beat.cpu_percent, beat.rss_bytes, beat.processes))
-                    writer.writerow(row(*where, "host", beat.host_cpu_percent, beat.host_memory_bytes, load=beat.load))
+        rows = []
+        for member in self._everyone():
+            beats, member.beats = member.beats, []
+            part = "target" if member is self.function else "generator"
+            for beat in beats:
+                where = (int(beat.time_ms), member.facts.hostname)
+                rows.append(row(*where, part, beat.cpu_percent, beat.rss_bytes, beat.processes))
+                rows.append(row(*where, "host", beat.host_cpu_percent, beat.host_memory_bytes, load=beat.load))
+        self._resources.append(rows)
 
 
 def finished_hosts(log: Path) -> set[str]:

@@ -1,10 +1,7 @@
 """CPU and memory of a run's parts and of the whole machine, sampled once a second into resources.csv."""
 
-import csv
-import errno
-import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 
@@ -12,7 +9,7 @@ import psutil
 
 from framestorm import probe
 from framestorm.machine import now_ms
-from framestorm.plain import note
+from framestorm.run.row_log import RowLog
 
 INTERVAL_S = 1.0
 # The part that is the whole machine: its memory in use, its load average, and no count of processes.
@@ -27,14 +24,10 @@ def log_resources(path: Path, host: str, parts: Mapping[str, Processes], is_over
 
     Rows that cannot be written, as on a full disk, are left out, which is said once.
     """
-    before, rows, is_said = _usages(parts), list[tuple[object, ...]](), False
+    log = RowLog(path, FIELDS, "how busy this machine is")
+    before, rows = _usages(parts), list[tuple[object, ...]]()
     while True:
-        try:
-            _append(path, rows)
-        except OSError as error:
-            if not is_said:
-                note(f"{path.name}: {error.strerror}; how busy this machine is will not be known for that time")
-            is_said = True
+        log.append(rows)
         if is_over.wait(INTERVAL_S):
             return
         now, time_ms, rows = _usages(parts), now_ms(), []
@@ -45,21 +38,6 @@ def log_resources(path: Path, host: str, parts: Mapping[str, Processes], is_over
             else:
                 rows.append(row(time_ms, host, part, percent, usage.rss_bytes, usage.processes))
         before = now
-
-
-def _append(path: Path, rows: Sequence[tuple[object, ...]]) -> None:
-    """Append rows to the file, all or none: a part of one would make the next one wrong.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    with path.open("ab", buffering=0) as file:
-        size, text = file.tell(), io.StringIO(newline="")
-        csv.writer(text).writerows(rows if size else [FIELDS, *rows])
-        content = text.getvalue().encode()
-        if (written := file.write(content)) != len(content):
-            file.truncate(size)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f"{path}: {written} of {len(content)} bytes")
 
 
 def _usages(parts: Mapping[str, Processes]) -> dict[str, probe.Usage]:

@@ -4,9 +4,7 @@ A target that is slow or gone costs the run nothing: each has a thread of its ow
 is counted and left out.
 """
 
-import csv
 import http.client
-import io
 import math
 import time
 import urllib.error
@@ -22,6 +20,7 @@ from framestorm.errors import UsageError
 from framestorm.machine import now_ms
 from framestorm.model.scraped import GONE, UP, ScrapedCriterion, ScrapedValue, read_text, scraped_criterion
 from framestorm.plain import note
+from framestorm.run.row_log import RowLog
 
 EVERY_S = 1.0
 WITHIN_S = 2.0
@@ -93,10 +92,11 @@ def scraping(run_dir: Path, urls: Sequence[str], criteria: Sequence[str]) -> Ite
     """
     is_over, lock = Event(), Lock()
     about = [one for text in criteria if (one := scraped_criterion(text)) is not None]
+    log = RowLog(run_dir / FILE, FIELDS, "the target's figures")
     with ExitStack() as stack:
         stack.callback(is_over.set)
         for url in urls:
-            Thread(target=_follow, args=(run_dir / FILE, url, about, is_over, lock), daemon=True).start()
+            Thread(target=_follow, args=(log, url, about, is_over, lock), daemon=True).start()
         yield
 
 
@@ -108,7 +108,7 @@ def _kept(readings: list[ScrapedValue], about: Sequence[ScrapedCriterion]) -> li
     return readings[:MAX_SERIES] + [each for each in others if any(one.is_about(each.series) for one in about)]
 
 
-def _follow(path: Path, url: str, about: Sequence[ScrapedCriterion], is_over: Event, lock: Lock) -> None:
+def _follow(log: RowLog, url: str, about: Sequence[ScrapedCriterion], is_over: Event, lock: Lock) -> None:
     """Write what changed since the last scrape, and whether the target answered, until the event is set."""
     last: dict[str, ScrapedValue] = {}
     is_said = False
@@ -135,18 +135,8 @@ def _follow(path: Path, url: str, about: Sequence[ScrapedCriterion], is_over: Ev
         with lock:
             if is_over.is_set():
                 return
-            try:
-                _append(path, rows)
-            except OSError as error:
-                note(f"{FILE}: {error.strerror}; the target's figures are not recorded any longer")
-                return
-
-
-def _append(path: Path, rows: Sequence[tuple[object, ...]]) -> None:
-    with path.open("a", newline="") as file:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows(rows if file.tell() else [FIELDS, *rows])
-        file.write(text.getvalue())
+            if not log.append(rows):
+                last.clear()  # each value is written again
 
 
 def _why(error: Exception) -> str:

@@ -293,6 +293,16 @@ def test_a_clock_that_was_set_during_the_load_is_told(make: Callable[..., Fleet]
     }  # fmt: skip
 
 
+def test_a_run_goes_on_where_beats_cannot_be_written(
+    make: Callable[..., Fleet], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As on a full disk; here a folder is in the way."""
+    made = make()
+    (tmp_path / "run7" / "resources.csv").mkdir()
+    made.wait(0)
+    assert "how busy the hosts are will not be known" in capsys.readouterr().err
+
+
 def test_beats_are_rows_of_resources(make: Callable[..., Fleet], tmp_path: Path) -> None:
     made = make()
     made.slaves[0].beats.append(Beat(5000.0, 150.0, 1000, 7, 80.0, 2000, 0.5))

@@ -10,6 +10,7 @@ from framestorm.errors import UsageError
 from framestorm.model.scraped import scraped_criterion
 from framestorm.results.scrapes import read_scrapes
 from framestorm.run import scrape
+from framestorm.run.row_log import RowLog
 from tests.stand_in import StartServer
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -47,17 +48,26 @@ def scraped(answers: list[bytes], folder: Path, stand_in: StartServer, *criteria
 
     def wait_until_all_are_read(timeout: float | None = None) -> bool:
         sleep(0.01)  # the times of scrapes are in ms
+        if target.received and (folder / scrape.FILE).is_dir():
+            (folder / scrape.FILE).rmdir()
         return len(target.received) == len(answers)
 
     is_over.wait = wait_until_all_are_read  # type: ignore[assignment, method-assign]
+    log = RowLog(folder / scrape.FILE, scrape.FIELDS, "the target's figures")
     about = [one for text in criteria if (one := scraped_criterion(text))]
-    scrape._follow(folder / scrape.FILE, target.url, about, is_over, Lock())
+    scrape._follow(log, target.url, about, is_over, Lock())
     return {each.name: each.values for each in read_scrapes(folder / scrape.FILE, None).series}
 
 
 def test_a_series_without_a_number_has_no_value_until_it_has_one_again(tmp_path: Path, stand_in: StartServer) -> None:
     answers = [b"queue 5\nbusy 1\n", b"queue NaN\nbusy 1\n", b"busy 1\n", b"queue 9\nbusy 1\n"]
     assert scraped(answers, tmp_path, stand_in) == {"queue": [5.0, 9.0], "busy": [1.0] * 4}
+
+
+def test_scraping_goes_on_once_the_file_can_be_written(tmp_path: Path, stand_in: StartServer) -> None:
+    """As after a full disk; here a folder is in the way until the first scrape."""
+    (tmp_path / scrape.FILE).mkdir()
+    assert scraped([b"queue 5\n"] * 3, tmp_path, stand_in) == {"queue": [5.0, 5.0]}
 
 
 def test_series_of_criteria_are_kept_however_many_come_before_them(tmp_path: Path, stand_in: StartServer) -> None:
