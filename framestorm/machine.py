@@ -54,7 +54,8 @@ def versions() -> dict[str, str | None]:
 
 
 def _git(*words: str) -> str | None:
-    if shutil.which("git") is None:
+    # A copy in a repository of somebody else's has no commit of its own.
+    if shutil.which("git") is None or not (paths.ROOT / ".git").exists():
         return None
     done = subprocess.run(["git", "-C", paths.ROOT, *words], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None

@@ -48,6 +48,9 @@ def environment() -> dict[str, str]:
     """Return Go's settings: what it downloads and compiles is kept in .local/, and it fetches no other Go by itself."""
     return {
         "GOTOOLCHAIN": "local",
+        # A go.work above the checkout, or an old way of the user's, is not for these modules.
+        "GOWORK": "off",
+        "GO111MODULE": "on",
         # Without tables for debuggers, which linking leaves out anyway, the compiler takes a sixth less CPU.
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false -trimpath -gcflags=all=-dwarf=false",
         "GOPATH": str(HOME / "path"),

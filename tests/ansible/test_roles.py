@@ -202,7 +202,8 @@ def test_what_a_removal_leaves_that_is_cut_off_does_not_pass_for_the_whole(tmp_p
         (folder / ".packed-0123").touch()
     *before, _ = tasks_of("tasks/unpack.yml", "Forget what is there", "Remove another {{ unpack_what }}")
     *further, _ = tasks_of("uninstall.yml", "Forget what is unpacked", "Remove files")
-    play(tmp_path, [*before, *further], {"unpack_destination": str(kit), "framestorm_home": str(home)})
+    names = {"_uninstall_names": {"stdout_lines": ["framestorm", str(home)]}}
+    play(tmp_path, [*before, *further], {"unpack_destination": str(kit), **names})
     assert list(kit.iterdir()) == list((home / "jmeter").iterdir()) == []
 
 

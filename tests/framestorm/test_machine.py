@@ -1,10 +1,12 @@
 """Requests to parts on this machine, which no proxy gets, and work in the background."""
 
+import subprocess
+from pathlib import Path
 from threading import Event
 
 import pytest
 
-from framestorm import machine
+from framestorm import machine, paths
 from framestorm.errors import FramestormError
 from tests.stand_in import serving
 
@@ -46,3 +48,17 @@ def test_work_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatc
     assert not has_ended.is_set()
     is_released.set()
     assert has_ended.wait(10)
+
+
+def test_a_copy_in_a_repository_of_somebody_else_s_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "tools" / "framestorm"
+    copy.mkdir(parents=True)
+    git = ["git", "-C", tmp_path, "-c", "user.name=me", "-c", "user.email=me@localhost"]
+    for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "theirs"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.setattr(paths, "ROOT", copy)
+    assert machine.kit().commit is None
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    assert machine.kit().commit

@@ -2,6 +2,7 @@ import fcntl
 import hashlib
 import queue
 import re
+import subprocess
 import sys
 import threading
 import zipfile
@@ -201,6 +202,18 @@ def test_a_go_is_as_new_as_it_is_without_fetching_another(tmp_path: Path, monkey
     go.chmod(0o755)
     monkeypatch.delenv("GOTOOLCHAIN", raising=False)
     assert golang._version(str(go)) == (1, 21)
+
+
+def test_settings_of_go_for_other_modules_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, other = tmp_path / "module", tmp_path / "other"
+    for folder in (module, other):
+        folder.mkdir()
+        (folder / "go.mod").write_text(f"module {folder.name}\n\ngo 1.25\n")
+    (module / "main.go").write_text("package main\n\nfunc main() {}\n")
+    (tmp_path / "go.work").write_text("go 1.25\n\nuse ./other\n")
+    monkeypatch.setenv("GO111MODULE", "off")
+    done = subprocess.run(golang.command(module, "list", "."), capture_output=True, text=True, check=False)
+    assert done.stdout == "module\n", done.stderr
 
 
 def make_java(home: Path, *files: Path, modules: str = "java.base jdk.compiler") -> None:
