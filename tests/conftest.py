@@ -25,6 +25,7 @@ from tests.stand_in import StartServer, serving
 
 TOOLS = paths.LOCAL / "ansible-test-venv" / "bin"
 SCAN = paths.ROOT / "tests" / "ansible" / "scan.py"
+SSH_FAILED = 255  # of ssh itself
 
 
 # Tests of one lab, or of the one local OpenFaaS and Docker engine of a machine, stay together, in this order. In the
@@ -114,12 +115,21 @@ class Lab:
 
     before: dict[str, frozenset[int]]  # ports that answered before anything was deployed
 
-    def ssh(self, host: str, command: str, check: bool = True) -> str:
-        done = subprocess.run(
-            keys.ssh(LabHost(host), command), capture_output=True, text=True, check=False, timeout=120
-        )
-        assert done.returncode == 0 or not check, f"{host}: {command}: {done.returncode}: {done.stderr}{done.stdout}"
+    def ssh(self, host: str, command: str) -> str:
+        """Run a command that has to succeed; returns what it prints."""
+        done = self._run(host, command)
+        assert done.returncode == 0, f"{host}: {command}: {done.returncode}: {done.stderr}{done.stdout}"
         return done.stdout
+
+    def look(self, host: str, command: str) -> str | None:
+        """Return what a command prints, however it ends; None if ssh does not reach the host, where nothing is seen."""
+        done = self._run(host, command)
+        return None if done.returncode == SSH_FAILED else done.stdout
+
+    @staticmethod
+    def _run(host: str, command: str) -> subprocess.CompletedProcess[str]:
+        words = keys.ssh(LabHost(host), command)
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
     def scan(self, source: str, target: str, ports: str = "1-65535") -> frozenset[int]:
         """TCP ports of `target` that answer to `source`."""

@@ -128,7 +128,7 @@ def test_the_server_comes_back_after_kill_and_reboot(deployed: Lab, tmp_path: Pa
     ready = "Bound to RMI registry"
     log = "cat /var/log/framestorm/jmeter-server.log"
     for host in ("slave1", "slave2"):
-        assert wait_until(lambda host=host: ready in deployed.ssh(host, log, check=False), 60), host
+        assert wait_until(lambda host=host: ready in (deployed.look(host, log) or ""), 60), host
     assert len(on_slaves("hostname", tmp_path)) == 2
     assert deployed.scan("outsider", "slave2", "1-10000") == {22}
 

@@ -119,7 +119,7 @@ def test_a_foreign_plan_runs_with_its_files_rows_and_parts(
     assert path.read_bytes() == before
     assert [each.name for each in done.folder.iterdir() if each.name.startswith("tmp")] == []
     left = "sudo ls /var/lib/framestorm/runs; ls /opt/framestorm/kit | grep plan"
-    assert deployed.ssh("slave1", left, check=False) == ""
+    assert deployed.look("slave1", left) == ""
 
 
 @pytest.mark.parametrize("controller", ["on the master", "here"])
@@ -156,7 +156,7 @@ def test_a_secret_reaches_the_slaves_and_stands_nowhere(
         found = f"sudo grep -rlIs -D skip '{pattern}' {folders}; ps axww | grep '{pattern}'; "
         found += f"sudo journalctl --no-pager | grep '{pattern}'"
         for host in ("slave1", "slave2", "master1"):
-            assert deployed.ssh(host, found, check=False) == ""
+            assert deployed.look(host, found) == ""
         done = running.ended(0)
     assert {request.headers["Authorization"] for request in server.received} == {f"Bearer {SECRET}"}
     forms = [request.body.decode().split("\r\n") for request in server.received]
@@ -168,4 +168,4 @@ def test_a_secret_reaches_the_slaves_and_stands_nowhere(
     files = [path for path in done.folder.rglob("*") if path.is_file()]
     assert [path for path in files if SECRET in path.read_text(errors="replace")] == []
     for host in ("slave1", "slave2", "master1"):
-        assert deployed.ssh(host, found, check=False) == ""
+        assert deployed.look(host, found) == ""

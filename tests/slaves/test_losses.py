@@ -31,7 +31,7 @@ def assert_idle(lab: Lab, *hosts: str) -> None:
     """No frame client and no agent runs on the hosts soon, as each sees to by itself."""
     of_a_run = "pgrep -f '/client/client[.]py' || pgrep -f 'framestorm-agen[t]'"
     for host in hosts:
-        assert wait_until(lambda host=host: not lab.ssh(host, of_a_run, check=False), 40), f"{host} is not idle"
+        assert wait_until(lambda host=host: lab.look(host, of_a_run) == "", 40), f"{host} is not idle"
 
 
 def a_loss(

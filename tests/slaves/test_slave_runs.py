@@ -101,7 +101,7 @@ def test_five_users_on_two_slaves_are_three_and_two(
         assert machines[slave, "host"]["load_max"] is not None
         assert "Test has ended on host" in done.text(f"jmeter-server-{slave}.log")
     for host in ("slave1", "slave2", "master1"):  # nothing of the run stays there
-        assert deployed.ssh(host, "sudo ls /var/lib/framestorm/runs; pgrep -f 'client[.]py|agent'", check=False) == ""
+        assert deployed.look(host, "sudo ls /var/lib/framestorm/runs; pgrep -f 'client[.]py|agent'") == ""
 
 
 @pytest.mark.long
