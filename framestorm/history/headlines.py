@@ -13,7 +13,7 @@ from framestorm.model.files import FORMAT, FileError, parse
 from framestorm.model.headline import NOT_KNOWN, Headline, LoadKey
 from framestorm.model.run import Record
 from framestorm.model.summary import Summary, VerdictWord
-from framestorm.model.units import is_number
+from framestorm.model.units import as_number, is_number
 from framestorm.plain import note
 from framestorm.report.load_words import load_key
 from framestorm.stats.estimate import Estimate
@@ -78,7 +78,7 @@ def read_headline(folder: Path) -> Headline:
         key=_key(summary, run),
         label=_text(summary.get("label") or summary.get("unit")) or None,
         title=_text(run.get("title")) or None,
-        started_ms=next((each for each in (run.get("started_ms"), load.get("start_ms")) if is_number(each)), None),
+        started_ms=next((ms for each in (run.get("started_ms"), load.get("start_ms")) if (ms := _number(each))), None),
         n=n if isinstance(n, int) else None,
         figures=_figures(main),
         verdict=verdict,
@@ -116,6 +116,12 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _number(value: object) -> float | None:
+    """Return a finite number; None for anything else, which a damaged file may have."""
+    number = as_number(value) if is_number(value) else None
+    return None if number is None else float(number)
+
+
 def _figures(main: Json) -> dict[str, Estimate]:
     rtt = _part(_part(main, "times"), "rtt")
     figures = {name: _estimate(_part(rtt, statistic)) for name, statistic in TIMES.items()}
@@ -128,11 +134,10 @@ def _figures(main: Json) -> dict[str, Estimate]:
 
 def _estimate(content: Json) -> Estimate | None:
     """Return a figure; None if it is not known, or is a percentile that is just the largest sample."""
-    value, low, high = (content.get(name) for name in ("value", "low", "high"))
-    if not is_number(value) or content.get("few") is True:
+    value, low, high = (_number(content.get(name)) for name in ("value", "low", "high"))
+    if value is None or content.get("few") is True:
         return None
-    low, high = (float(end) if is_number(end) else None for end in (low, high))
-    return Estimate(float(value), low, high, bound="lower" if content.get("bound") == "lower" else "exact")
+    return Estimate(value, low, high, bound="lower" if content.get("bound") == "lower" else "exact")
 
 
 def _key(summary: Json, run: Json) -> LoadKey:

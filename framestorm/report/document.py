@@ -20,6 +20,7 @@ from framestorm.model import units
 from framestorm.plain import visible
 from framestorm.report.figure import Chart
 from framestorm.results.reading import ReportError
+from framestorm.results.times import LAST_MS
 
 TEMPLATES = Path(__file__).parent / "templates"
 FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores", "core_count", "size_rate")
@@ -118,6 +119,10 @@ def value(setting: Any) -> str:
 
 def utc(ms: float | None) -> str:
     """Return a moment given in epoch ms."""
-    if ms is None:
-        return "not known"
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    at = moment(ms)
+    return "not known" if at is None else at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def moment(ms: float | None) -> datetime | None:
+    """Return a moment given in epoch ms; None if it is not known, or cannot be, as in a damaged file."""
+    return datetime.fromtimestamp(ms / 1000, UTC) if ms is not None and 0 <= ms <= LAST_MS else None

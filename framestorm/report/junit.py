@@ -7,11 +7,11 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import PurePath
 
 from framestorm.model.summary import BaselineCheck, Summary
 from framestorm.plain import as_label, visible
+from framestorm.report.document import moment
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def suite_xml(
     texts = {name: str(n) for name, n in counts.items()} | {"time": f"{duration_ms / 1000:.3f}"}
     root = ET.Element("testsuites", {"name": "framestorm", **texts})
     suite = ET.SubElement(root, "testsuite", {"name": full_name, **texts})
-    if started_ms is not None:
-        suite.set("timestamp", datetime.fromtimestamp(started_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+    if (started := moment(started_ms)) is not None:
+        suite.set("timestamp", started.strftime("%Y-%m-%dT%H:%M:%S"))
     of_suite = ET.SubElement(suite, "properties")
     for key, value in properties.items():
         ET.SubElement(of_suite, "property", {"name": legal(key), "value": legal(value)})

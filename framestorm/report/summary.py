@@ -60,6 +60,7 @@ FILES = {
 MARKED_STALLS = 5
 ALWAYS_MADE = frozenset({"samples.csv", "summary.json", "junit.xml"})
 NOT_STEADY = "--steady: the run has no steady part, or is too short to tell"
+NOTHING_ENDED = "the load was ended before anything had ended by itself"
 EXIT_STATUS: dict[model.VerdictWord, int] = {"pass": 0, "unjudged": 1, "fail": 3, "partial": 4}
 
 
@@ -121,7 +122,7 @@ def summarise(run_dir: Path, results: reading.RunResults, criteria: Sequence[str
     summary = model.Summary(
         name=run_dir.resolve().name,
         label=label,
-        verdict=_verdict(judgements, missing, groups, label, users.height, record),
+        verdict=_verdict(judgements, missing, groups, label, users.height, record, is_left_out=whole.n > 0),
         criteria=judgements,
         has_default_criteria=not texts,
         missing=missing,
@@ -240,8 +241,13 @@ def _verdict(
     label: str,
     n_users: int,
     record: Record,
+    *,
+    is_left_out: bool,
 ) -> model.Verdict:
-    """The verdict. Partial has priority over failed: figures of part of a run prove nothing; the text gives both."""
+    """The verdict. Partial has priority over failed: figures of part of a run prove nothing; the text gives both.
+
+    is_left_out: there are samples, in the part that is judged or not.
+    """
     failed = sum(judgement.state == "failed" for judgement in judgements)
     unjudged = sum(judgement.state == "unjudged" for judgement in judgements)
     what = plural(groups[label].n, noun(label))
@@ -257,8 +263,8 @@ def _verdict(
         outcome = f"{stop_sentence(record.decision, record)}; {outcome}"
     word: model.VerdictWord
     if not any(group.n for group in groups.values()):
-        # That there is no sample is among them, unless there is none of the part that is judged.
-        word, text = "unjudged", "; ".join(missing) or NOT_STEADY
+        # That nothing was measured is among what is missing.
+        word, text = "unjudged", "; ".join([*([NOT_STEADY] if is_left_out else []), *missing]) or NOTHING_ENDED
     elif missing:
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         word, text = "partial", f"{missing[0]}{more}; of the {what} that arrived: {outcome}"

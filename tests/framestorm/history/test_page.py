@@ -1,9 +1,12 @@
 """The page of a history, its lines for the terminal, and the command that makes it."""
 
+import json
+import math
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,34 @@ from tests.docs.test_pages import shown
 from tests.framestorm.conftest import own_text
 from tests.framestorm.history.conftest import MakeRun
 from tests.framestorm.history.test_trends import medians
+
+
+@pytest.mark.parametrize(
+    ("part", "damage"),
+    [
+        ("run", {"started_ms": 1e18}),
+        ("run", {"started_ms": math.nan}),
+        ("main", {"rate_per_s": math.inf}),
+        ("main", {"success": math.nan}),
+        ("main", {"success_low": 10**400}),
+    ],
+)
+def test_one_damaged_report_prevents_no_page(make_run: MakeRun, tmp_path: Path, part: str, damage: Any) -> None:
+    make_run("whole")
+    path = make_run("damaged", day=1) / "summary.json"
+    summary = json.loads(path.read_text())
+    (summary["run"] if part == "run" else summary["labels"]["request"]).update(damage)
+    path.write_text(json.dumps(summary))
+    assert cli.main(["history", str(tmp_path), "-o", str(tmp_path / "index.html")]) == 0
+    page = own_text((tmp_path / "index.html").read_text())
+    assert 'href="whole/index.html"' in page and 'href="damaged/index.html"' in page
+
+
+def test_a_run_without_a_page_has_no_link(stepped: Path) -> None:
+    (stepped / "run-16" / "index.html").unlink()
+    assert cli.main(["history", str(stepped), "-o", str(stepped / "index.html")]) == 0
+    page = own_text((stepped / "index.html").read_text())
+    assert "since run-16" in page and 'href=""' not in page
 
 
 @pytest.fixture

@@ -80,6 +80,15 @@ def test_a_torn_row_beside_the_samples_is_said_and_a_report_is_made(name: str, r
     assert f"{name} is damaged: 1 row of it cannot be read." in summary(folder).warnings
 
 
+@pytest.mark.parametrize("started_ms", [1e18, -5.0])
+def test_a_start_that_cannot_be_is_not_known(fake_run: Any, started_ms: float) -> None:
+    fake_run.user([{}])
+    folder = fake_run.write(started_ms=started_ms)
+    build(folder)
+    assert "not known to " in (folder / "index.html").read_text()
+    assert "timestamp" not in (folder / "junit.xml").read_text()
+
+
 def test_a_wrong_criterion_writes_nothing(fake_run: Any) -> None:
     fake_run.user([{}])
     with pytest.raises(CriteriaError):

@@ -110,6 +110,13 @@ def test_without_a_steady_part_nothing_is_judged(tmp_path: Path) -> None:
     assert f"--steady: the run has no steady part: {N:,} of its requests are left out." in words(summary)
 
 
+def test_a_run_that_is_not_whole_says_why_too(tmp_path: Path) -> None:
+    summary = report(write_run(tmp_path, drifts, state="stopped", reason="Ctrl-C"), judges_steady=True)
+    assert summary.verdict.line == (
+        "Not judged: --steady: the run has no steady part, or is too short to tell; the run was stopped early: Ctrl-C."
+    )
+
+
 @pytest.mark.parametrize("length", [is_warm, drifts])
 def test_pauses_are_shares_of_the_whole_run(length: Length, tmp_path: Path) -> None:
     """Also where the steady part is without samples, or has fewer than were in progress during pauses."""
