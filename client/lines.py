@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 STDOUT = 1
 Figure = float | str | bool | None
-NOT_CONNECTED = frozenset({"connect", "connect-timeout", "tls"})  # causes of requests of which nothing was sent
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 MAX_TEXT_CHARACTERS = 200  # of a figure that is a text: the function may send any length
 # Control characters, halves of characters, and other characters that XML does not allow.

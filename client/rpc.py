@@ -9,8 +9,8 @@ import grpc
 
 import authorities
 import messages
+from connections import NOT_CONNECTED
 from headers import given, masked, server_name
-from lines import NOT_CONNECTED
 from send import MAX_ANSWER_BYTES, Reply
 from tensors import NamedModel
 from traceparent import NAME, NEW, Traceparent
@@ -25,6 +25,13 @@ _CONNECT_AGAIN_MS = 100  # the least that gRPC allows
 # may well be `upstream connect error ... connection timeout`.
 _UNCONNECTED = r"failed to connect to all addresses\b.*"
 _CAUSES_OF_UNAVAILABLE = (
+    (
+        "generator-limit",
+        re.compile(
+            _UNCONNECTED + "(?:too many open files|cannot assign requested address|no buffer space|cannot allocate)",
+            re.IGNORECASE,
+        ),
+    ),
     ("tls", re.compile(_UNCONNECTED + r"(?:handshake failed|verification check|\bssl|\btsi)", re.IGNORECASE)),
     (
         "not-grpc",

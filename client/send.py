@@ -15,9 +15,9 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import authorities
 from coding import codings, is_readable
+from connections import NOT_CONNECTED, connect_cause
 from final import FinalResponse, TimedResponse, breaks_http, stamp_options
 from headers import given, server_name
-from lines import NOT_CONNECTED
 from traceparent import Traceparent
 
 # An answer is a frame and a few faces; one that never ends must not fill the memory of all users. The same picture may
@@ -319,7 +319,7 @@ def _cause(error: Exception) -> str:
     wrapped = error.args[0] if error.args else None
     reason = getattr(wrapped, "reason", wrapped)
     if isinstance(reason, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
-        return "connect"
+        return connect_cause(reason.__cause__)
     if isinstance(reason, urllib3.exceptions.SSLError) and not isinstance(reason.args[0], ssl.SSLEOFError):
         return "tls"
     if isinstance(reason, urllib3.exceptions.ReadTimeoutError | TimeoutError):

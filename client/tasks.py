@@ -19,10 +19,11 @@ import sys
 from pathlib import Path
 
 from arguments import DAY_S, count, number, statuses, url
+from connections import NOT_CONNECTED
 from dispatch import Dispatcher, DispatchError, Result
 from headers import given, masked
 from interrupt import Interrupts, Stopped
-from lines import NOT_CONNECTED, Account, LineError, Lines, complain
+from lines import Account, LineError, Lines, complain
 from pool import Pool
 from pull import Pull
 from push import Calls, Push

@@ -1,5 +1,6 @@
 """What the clients' connections have in common: the name in the handshake, and addresses with a zone."""
 
+import errno
 import os
 import signal
 import socket
@@ -139,6 +140,21 @@ def test_authorities_that_cannot_be_used_are_named_at_the_start(
     with pytest.raises(ValueError, match=f"REQUESTS_CA_BUNDLE {bundle} cannot be used: "):
         send("https://127.0.0.1:9/")
     assert send("http://127.0.0.1:9/") == (None, "connect")
+
+
+@clients
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [(errno.EADDRNOTAVAIL, "generator-limit"), (errno.EMFILE, "generator-limit"), (errno.EHOSTUNREACH, "connect")],
+)
+def test_a_connection_that_the_generator_has_no_room_for_is_its_own_limit(
+    send: Send, number: int, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    assert send("http://127.0.0.1:9/") == (None, cause)
 
 
 @clients

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import socket
 import ssl
 import struct
@@ -188,6 +189,21 @@ def test_a_server_that_cannot_be_reached_or_has_no_address(url: str) -> None:
     with start_infer(f"{url}/iris") as process:
         (sample,) = Done(process).samples
     assert (sample["cause"], sample["sent_bytes"]) == ("connect", 0)
+
+
+def test_a_connection_for_which_the_generator_has_no_descriptor_is_its_own_limit() -> None:
+    sender = GrpcSender("grpc://127.0.0.1:1/iris", timeout_s=5)
+    sender.begin()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as next_file:  # noqa: PTH123
+        next_descriptor = next_file.fileno()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_descriptor, limits[1]))
+    try:
+        reply = sender.infer(b"")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        sender.close()
+    assert (reply.cause, reply.sent_bytes) == ("generator-limit", 0)
 
 
 @pytest.mark.parametrize("scheme", ["grpc", "grpcs"])
