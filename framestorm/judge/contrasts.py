@@ -21,9 +21,9 @@ from framestorm.model.comparison import (
     ThresholdState,
 )
 from framestorm.model.expectation import CONFIRMED, REJECTED, Expectation
-from framestorm.model.metric import Worse, metric
+from framestorm.model.metric import Worse, is_rounded, metric
 from framestorm.stats.effects import magnitude
-from framestorm.stats.evidence import Scale, holm
+from framestorm.stats.evidence import Scale, holm, rounding_ms
 
 OPEN = "neither end of its interval is known: too few samples, or timeouts hide them"
 NOT_IN_FAMILY = "alone it would be a regression; not significant after correction for multiple comparisons"
@@ -185,7 +185,9 @@ def _needed(threshold: Threshold, question: Question) -> str | None:
     value, evidence = question.value(scale), question.evidence.get(scale)
     if value is None or evidence is None:
         return None
-    return needed(scale, margin, value, evidence.interval(), (question.baseline, question.candidate))
+    old, new = question.baseline, question.candidate
+    off_old, off_new = (rounding_ms([side.value]) if is_rounded(question.metric) else 0.0 for side in (old, new))
+    return needed(scale, margin, value, evidence.interval(), (old, new), (off_old, off_new))
 
 
 def _p_of_no_worsening(threshold: Threshold, question: Question) -> float:

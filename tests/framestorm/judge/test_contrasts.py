@@ -13,9 +13,11 @@ from framestorm.judge.contrasts import (
     judge_thresholds,
     share_without_time,
 )
-from framestorm.judge.differences import Question
+from framestorm.judge.differences import Question, of_single_runs, resamples_of_times
+from framestorm.judge.needed import TOO_COARSE
 from framestorm.judge.wording import change_and_interval, contrast_claim, contrast_sentence, interval, level
 from framestorm.model.comparison import Contrast, JudgedThreshold, SideFigure
+from framestorm.results.samples import OrderedTimes
 from framestorm.stats.bootstrap import Resamples
 from framestorm.stats.evidence import over_repetitions
 
@@ -153,6 +155,17 @@ def test_so_many_repetitions_as_are_named_decide_a_check(limit: str, spread: flo
     # About so many: a ratio's interval is one of logarithms, whose mean changes a little with their number.
     decided, before = (judged(parse(limit), sides(n))[0] for n in (wanted + 1, wanted - 2))
     assert (decided.state, before.state) == ("within" if limit == "mean 10 %" else "regression", "inconclusive")
+
+
+@pytest.mark.parametrize(("ms", "coarse"), [(20.0, True), (200.0, False)])
+def test_no_number_of_samples_makes_whole_milliseconds_finer(ms: float, coarse: bool) -> None:
+    """Of 500 samples each; 5 % are as much as the rounding of 20 ms, and with no other error a tenth of it."""
+    times = [OrderedTimes(np.array([each] * 500), np.zeros(500, dtype=bool)) for each in (ms, 1.05 * ms)]
+    old, new = (resamples_of_times(each, [number], "median") for number, each in enumerate(times))
+    assert old and new
+    of_one = of_single_runs("median_ms", SideFigure(ms, n=500), SideFigure(1.05 * ms, n=500), (old, new))
+    (one,) = judged(parse("median 10 %"), of_one)
+    assert (one.state, one.needed) == (("inconclusive", TOO_COARSE) if coarse else ("within", None))
 
 
 def test_a_figure_at_its_threshold_is_not_decided_by_more_data() -> None:
