@@ -108,7 +108,8 @@ def at(url: str, site: Site, host: str = "") -> Platform[Any]:
     if site.context is not None and not site.by_pods:
         raise UsageError(
             f"--context {site.context}: no function of this cluster has the address {host or url}, as far as "
-            "this user may see; see kubectl get ksvc --all-namespaces, or leave --context out"
+            "this user may see; see kubectl get services,ingresses --all-namespaces and kubectl get ksvc "
+            "--all-namespaces, or leave --context out"
         )
     elsewhere = Url(Site())
     elsewhere.prepare(UrlSettings(url=url))

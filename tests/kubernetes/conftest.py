@@ -12,6 +12,7 @@ from framestorm.machine import LOOPBACK, wait_until
 from framestorm.platform.kubernetes import function, manifests
 from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster, ClusterError
 from framestorm.platform.kubernetes.layout import KUBE
+from tests.kubernetes import objects
 
 READY_WITHIN_S = 60
 CONTEXT = "alone"
@@ -144,13 +145,25 @@ def serving(serving_config: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
     remove_namespace(cluster, NAMESPACE)
 
 
+@pytest.fixture
+def one_node(serving: Cluster) -> Iterator[Cluster]:
+    """The cluster with a node, which is this machine; what a test has made in namespace theirs goes."""
+    serving.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "here"}}])
+    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
+    ready = {"addresses": addresses, "allocatable": {"cpu": "4"}, "conditions": [objects.condition("Ready")]}
+    objects.set_status(serving, "node", "here", "", ready)
+    yield serving
+    remove_namespace(serving, "theirs")
+    serving.delete("node", "far")
+
+
 def remove_namespace(cluster: Cluster, name: str) -> None:
     """Remove a namespace and what is in it, as its controller would do."""
     if cluster.find("namespace", name) is None:
         return
     kinds = "pods,deployments,services,horizontalpodautoscalers,configmaps,inferenceservices,revisions,podautoscalers"
     kinds += ",services.serving.knative.dev,serverlessservices,ingresses.networking.internal.knative.dev"
-    kinds += ",roles,rolebindings"
+    kinds += ",roles,rolebindings,ingresses.networking.k8s.io"
     cluster.call("delete", kinds, "--all", "--namespace", name, "--force", "--grace-period=0")
     cluster.delete("namespace", name)
     finalized = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {"finalizers": []}}

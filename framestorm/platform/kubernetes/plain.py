@@ -144,6 +144,24 @@ class Plain(ClusterPlatform[PlainSettings]):
         for service in self.cluster.visible("services"):
             name, namespace = pod.name_of(service), service["metadata"]["namespace"]
             is_named = in_cluster is not None and (in_cluster["name"], in_cluster["namespace"]) == (name, namespace)
+        return self._by_ingress(url, host) or self._by_service(url)
+
+    def _by_ingress(self, url: str, host: str) -> Found | None:
+        """Return the function that an Ingress leads to; of several paths that fit, the longest counts."""
+        named, path = host or address.host_of(url), urllib.parse.urlsplit(url).path or "/"
+        for item, backend in address.backends(self.cluster.visible("ingresses.networking.k8s.io"), named, path):
+            namespace = item["metadata"]["namespace"]
+            service = self.cluster.find("service", backend, namespace)
+            workload = self._behind(service, path) if service else None
+            if workload is None:
+                continue
+            if host or (self.site.ingress is None and address.leads_somewhere(named)):
+                return Found(workload, url)
+            base = self.site.ingress or address.of_ingress(item, url.partition(":")[0])
+            return Found(workload, address.at(url, base), named)
+        return None
+
+    def _by_service(self, url: str) -> Found | None:
             if not is_named and not address.is_of(service, parts):
                 continue
             workload = self._behind(service, parts.path)
