@@ -19,7 +19,7 @@ from framestorm.errors import FramestormError, UsageError
 from framestorm.hosts.inventory import Hosts, find_hosts
 from framestorm.machine import now_ms
 from framestorm.platform.base import PODS
-from framestorm.platform.kubernetes import pod, watch
+from framestorm.platform.kubernetes import event, pod, watch
 from framestorm.platform.kubernetes.cluster import MANAGED, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.pod import Trouble
 
@@ -119,13 +119,14 @@ class Pods(Hosts):
     def _addresses(self) -> dict[str, str]:
         """Wait until all pods are ready; returns their addresses by their names."""
         addresses: dict[str, str] = {}
+        items: dict[str, Object] = {}
         troubles: dict[str, Trouble | None] = {}
         changed = threading.Condition()
 
         def take(change: watch.ObjectChange) -> None:
             name = pod.name_of(change.item)
             with changed:
-                troubles[name] = _trouble(change.item)
+                items[name], troubles[name] = change.item, _trouble(change.item)
                 if pod.is_ready(change.item):
                     addresses[name] = _address(change.item)
                 changed.notify()
@@ -140,7 +141,8 @@ class Pods(Hosts):
         following = watch.Watch(cluster, watch.PODS, namespace, take, lambda *_: None)
         with closing(following), changed:
             following.begin()
-            changed.wait_for(is_decided, READY_WITHIN_S)
+            if not changed.wait_for(is_decided, READY_WITHIN_S) and event.gets_node(cluster, namespace, items.values()):
+                changed.wait_for(is_decided, event.NODE_ADDED_WITHIN_S)
         if found := next(((name, each) for name, each in troubles.items() if each), None):
             raise FramestormError(f"{cluster.context}: {found[1]}{self._said_last(found[0])}")
         if len(addresses) < pods:

@@ -14,6 +14,7 @@ from framestorm.hosts.inventory import Hosts
 from framestorm.hosts.pods import Pod, Pods, find_slaves
 from framestorm.machine import wait_until
 from framestorm.platform.kubernetes.cluster import Cluster
+from tests.kubernetes.objects import event
 
 WITHIN_S = 60
 READY = {"podIP": "198.18.64.9", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -139,6 +140,24 @@ def test_a_pod_that_finds_no_room_for_a_moment_is_waited_for(
         future.result(2)
     with pytest.raises(FramestormError, match="Unschedulable: 0/1 nodes are available; ask for fewer pods"):
         future.result(WITHIN_S)
+
+
+def test_pods_for_which_a_node_is_being_added_are_waited_for(
+    asked: Pods, background: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pods, "READY_WITHIN_S", 12)
+    future, everyone = begun(asked, background), (asked.master, *asked.slaves)
+    cluster, namespace = asked.master.cluster, asked.master.namespace
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
+    for pod in everyone:
+        tell(pod, {"conditions": [full]})
+    uid = cluster.get("pod", "slave1", namespace)["metadata"]["uid"]
+    cluster.apply([event(namespace, "up", "Pod", "slave1", uid, "TriggeredScaleUp", type="Normal")])
+    with pytest.raises(TimeoutError):
+        future.result(16)
+    for pod in everyone:
+        tell(pod, READY)
+    assert len(future.result(WITHIN_S)[0].slaves) == 2
 
 
 def test_pods_that_do_not_become_ready_are_counted(

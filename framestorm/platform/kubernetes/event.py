@@ -1,11 +1,15 @@
-"""What Kubernetes warns of: its events of type Warning, each time that they happen."""
+"""What Kubernetes tells by events: its warnings, each time that they happen, and that a pod will get a new node."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from framestorm.platform.kubernetes.cluster import Object
+from framestorm.platform.kubernetes.cluster import Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.pod import time_ms
+
+# What autoscalers of nodes tell of a pod without room that they make room for: Kubernetes' own, and Karpenter.
+_ADDS_NODE = ("TriggeredScaleUp", "Nominated")
+NODE_ADDED_WITHIN_S = 300.0
 
 
 class Occurrence(NamedTuple):
@@ -52,3 +56,14 @@ class Warnings:
         for each in self._occurrences:
             if each.uid in uids or (each.kind == "ReplicaSet" and made.fullmatch(each.name)):
                 yield each
+
+
+def gets_node(cluster: Cluster, namespace: str, pods: Iterable[Object]) -> bool:
+    """Return whether a node is being added for one of these pods, as far as the cluster shows its events."""
+    uids = {each["metadata"]["uid"] for each in pods}
+    path = f"/api/v1/namespaces/{namespace}/events?fieldSelector=reason%3D"
+    try:
+        events = [each for reason in _ADDS_NODE for each in cluster.read(f"{path}{reason}").get("items") or ()]
+    except ClusterError:
+        return False
+    return any(each["involvedObject"].get("uid") in uids for each in events)

@@ -25,7 +25,7 @@ from framestorm.platform.base import (
 )
 from framestorm.platform.container import ContainerSettings
 from framestorm.platform.deployment import Deployment, usual_max_scale
-from framestorm.platform.kubernetes import calibration, needs, pod
+from framestorm.platform.kubernetes import calibration, event, needs, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Leg
 from framestorm.platform.kubernetes.claim import ClusterClaim
 from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError, Object
@@ -295,8 +295,9 @@ class ClusterPlatform(Platform[S]):
 
         within_s = READY_WITHIN_S + (settings.zero_after_s or 0)
         is_over = observation.wait(is_decided_or_stuck, within_s)
-        if is_over and not is_decided():
-            observation.wait(is_decided, PASSES_WITHIN_S)
+        is_stuck = is_over and not observation.wait(is_decided, PASSES_WITHIN_S)
+        if is_stuck and event.gets_node(self.cluster, NAMESPACE, observation.items(watch.PODS)):
+            observation.wait(is_decided, event.NODE_ADDED_WITHIN_S)
         if self._is_ready(observation, settings):
             return
         if (trouble := self._trouble(observation, settings)) is not None:
