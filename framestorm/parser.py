@@ -82,7 +82,10 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="the Kubernetes cluster of the function, and of slaves that are pods: a context of the kubeconfig",
     )
     parser.add_argument(
-        "--ingress", metavar="URL", help="call the cluster's functions at this address (default: that of its ingress)"
+        "--ingress",
+        metavar="URL",
+        help="call Knative's services at this address (default: that of the ingress), and other functions that are "
+        "there; those that a study makes without Knative have ports of the nodes",
     )
 
 

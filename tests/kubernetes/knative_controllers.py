@@ -65,7 +65,16 @@ def reconcile(cluster: Cluster, service: dict[str, Any], of_pod: Status) -> None
         "spec": {"mode": "Proxy", "objectRef": target, "protocolType": "http1"},
     }
     for old in cluster.get("pods", namespace=namespace, selector=f"{SERVICE}={name}")["items"]:
-        cluster.call("delete", "pod", old["metadata"]["name"], "--namespace", namespace, "--force", "--grace-period=0")
+        cluster.call(
+            "delete",
+            "pod",
+            old["metadata"]["name"],
+            "--namespace",
+            namespace,
+            "--force",
+            "--grace-period=0",
+            "--wait=false",
+        )
     cluster.apply(
         [
             {

@@ -1,18 +1,20 @@
 """Functions on Knative, against the real schemas: what is created, waited for, found, refused and removed."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from framestorm.errors import FramestormError, UsageError
+from framestorm.machine import wait_until
 from framestorm.model import files
 from framestorm.model.run import Record
 from framestorm.platform import registry
 from framestorm.platform.base import Site
 from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError
-from framestorm.platform.kubernetes.knative import Knative, KnativeSettings
+from framestorm.platform.kubernetes.knative import REVISION, SERVICE, Knative, KnativeSettings
 from tests.kubernetes import objects
 from tests.kubernetes.conftest import CONTEXT, remove_namespace
 from tests.kubernetes.knative_controllers import controllers, ingress, reconcile
@@ -102,9 +104,39 @@ def test_a_function_that_does_not_scale_to_zero_is_waited_for_as_long_as_its_win
     monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 6.0)
     with (
         controllers(cluster, NAMESPACE),
-        pytest.raises(FramestormError, match="echo was not ready in 12 s: it has not scaled to zero; see kubectl"),
+        pytest.raises(
+            FramestormError, match="not ready in 12 s: it has 1 replica, and a run begins with 0; see kubectl"
+        ),
     ):
         Knative(SITE, tmp_path).prepare(settings(from_zero=True, window_s=6))
+
+
+def test_the_one_replica_is_that_of_the_newest_settings(cluster: Cluster, tmp_path: Path) -> None:
+    """The one of the settings before lets its last requests end, in most of a minute."""
+    one = {"route": "handler", "min_scale": 1, "max_scale": 1}
+    status = {**objects.running(), "podIP": "198.18.64.9", "podIPs": [{"ip": "198.18.64.9"}]}
+    ending = objects.pod(NAMESPACE, "an-old-pod", {SERVICE: "echo", REVISION: "echo-00000"})
+    ending["metadata"]["finalizers"] = ["example.com/ending"]
+    cluster.apply([objects.namespace(NAMESPACE), ending])
+    cluster.delete("pod", "an-old-pod", NAMESPACE)
+    try:
+        with controllers(cluster, NAMESPACE, lambda: status):
+            assert Knative(SITE, tmp_path).prepare(settings(**one)) == "http://198.18.64.9:8080/"
+    finally:
+        gone = json.dumps({"metadata": {"finalizers": []}})
+        cluster.call("patch", "pod", "an-old-pod", "--namespace", NAMESPACE, "--type=merge", "--patch", gone)
+
+
+def test_a_run_begins_without_the_replicas_that_the_run_before_needed(cluster: Cluster, tmp_path: Path) -> None:
+    platform = Knative(SITE, tmp_path)
+    with controllers(cluster, NAMESPACE), ThreadPoolExecutor(1) as pool:
+        platform.prepare(settings())
+        (first,) = cluster.get("pods", namespace=NAMESPACE)["items"]
+        cluster.apply([objects.pod(NAMESPACE, name, first["metadata"]["labels"]) for name in ("second", "third")])
+        again = pool.submit(platform.prepare, settings())
+        assert not wait_until(again.done, 3)
+        cluster.call("delete", "pods", "second", "third", "--namespace", NAMESPACE, "--force", "--grace-period=0")
+        again.result(30)
 
 
 def test_two_studies_do_not_share_a_cluster(cluster: Cluster, tmp_path: Path) -> None:

@@ -110,6 +110,35 @@ def test_kubernetes_alone_runs_a_raw_one_that_the_kit_publishes(cluster: Cluster
     assert cluster.find(KIND, "echo-raw", NAMESPACE) is None, "KServe would not take away what it made in this mode"
 
 
+def test_pods_call_a_raw_one_by_its_name_in_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    site = Site(context=CONTEXT, over_slaves=True, by_pods=True)
+    with controllers(cluster):
+        assert KServe(site, tmp_path).prepare(settings(mode="raw", path="/x")) == f"http://echo.{NAMESPACE}.svc/x"
+        KServe(SITE, tmp_path).prepare(settings())
+    outside = registry.at(f"http://{HOST}/x", site)
+    assert (outside.url, outside.headers()) == (f"http://127.0.0.1:{NODE_PORT}/x", {"Host": HOST}), (
+        "no name leads there"
+    )
+
+
+def test_a_run_begins_when_kubernetes_has_removed_the_replicas_of_the_run_before(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 10.0)
+    monkeypatch.setattr("framestorm.platform.kubernetes.plain.USUAL_WINDOW_S", 2)
+    platform, asked = KServe(SITE, tmp_path), settings(mode="raw", max_scale=3)
+    scaled = ("scale", "deployment", "echo-raw-predictor", "--namespace", NAMESPACE)
+    with controllers(cluster):
+        platform.prepare(asked)
+        with test_plain.controllers(cluster):
+            cluster.call(*scaled, "--replicas=2")
+            assert wait_until(lambda: len(cluster.get("pods", namespace=NAMESPACE)["items"]) == 2, 30)
+            with pytest.raises(FramestormError, match="not ready in 12 s: it has 2 replicas, and a run begins with 1"):
+                platform.prepare(asked)
+            cluster.call(*scaled, "--replicas=1")
+            platform.prepare(asked)
+
+
 def test_one_that_is_refused_names_the_reason_of_kserve(cluster: Cluster, tmp_path: Path) -> None:
     failed = objects.condition(
         "PredictorConfigurationReady", status=False, reason="RevisionFailed", message="the webhook refused it"

@@ -1,7 +1,6 @@
 """Functions as Deployments of Kubernetes, against the real schemas: what is created, waited for, found and removed."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -9,22 +8,16 @@ from typing import Any
 
 import pytest
 
-from framestorm import paths
-from framestorm.errors import FramestormError, UsageError
+from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
-from framestorm.model import plan as plans
 from framestorm.platform import registry
-from framestorm.platform.base import Platform, Site
+from framestorm.platform.base import Site
 from framestorm.platform.kubernetes import watch
 from framestorm.platform.kubernetes.cluster import MANAGED, NAMESPACE, Cluster, ClusterError
-from framestorm.platform.kubernetes.plain import NAME, Plain, PlainSettings
+from framestorm.platform.kubernetes.plain import Plain, PlainSettings
 from framestorm.platform.kubernetes.watch import ObjectChange, Watch
-from framestorm.platform.openfaas.platform import OpenFaas, OpenFaasSettings
-from framestorm.run.target import find_platform
 from tests.kubernetes import objects, webhook
-from tests.kubernetes.conftest import CONTEXT, remove_namespace
-from tests.runs import RunSh
-from tests.stand_in import StartServer
+from tests.kubernetes.conftest import CONTEXT
 
 SITE = Site(context=CONTEXT)
 Status = dict[str, Any]
@@ -35,14 +28,8 @@ def settings(**values: Any) -> PlainSettings:
 
 
 @pytest.fixture
-def cluster(serving: Cluster) -> Iterator[Cluster]:
-    serving.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "here"}}])
-    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
-    ready = {"addresses": addresses, "allocatable": {"cpu": "4"}, "conditions": [objects.condition("Ready")]}
-    objects.set_status(serving, "node", "here", "", ready)
-    yield serving
-    remove_namespace(serving, "theirs")
-    serving.delete("node", "far")
+def cluster(one_node: Cluster) -> Cluster:
+    return one_node
 
 
 def controllers(cluster: Cluster, of_pod: Callable[[], Status] = objects.running) -> AbstractContextManager[None]:
@@ -97,6 +84,33 @@ def test_an_autoscaler_comes_and_goes_with_the_settings(cluster: Cluster, tmp_pa
     assert platform.settings_as_text()["max_scale"] == "1"
 
 
+def test_a_run_begins_when_the_autoscaler_has_removed_the_replicas_of_the_run_before(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 10.0)
+    platform = Plain(SITE, tmp_path)
+
+    def scale(replicas: int) -> None:
+        cluster.call("scale", "deployment", "echo", "--namespace", NAMESPACE, f"--replicas={replicas}")
+
+    scaled = settings(autoscaler="hpa", window_s=2)
+    with controllers(cluster), ThreadPoolExecutor(1) as pool:
+        platform.prepare(scaled)
+        scale(3)
+        assert wait_until(lambda: _ready(cluster) == 3, 30)
+        with pytest.raises(FramestormError, match="not ready in 12 s: it has 3 replicas, and a run begins with 1; see"):
+            platform.prepare(scaled)
+        second = pool.submit(platform.prepare, scaled)
+        assert not wait_until(second.done, 2)
+        scale(1)
+        second.result(30)
+    assert _ready(cluster) == 1
+
+
+def _ready(cluster: Cluster) -> int:
+    return int(cluster.get("deployment", "echo", NAMESPACE)["status"].get("readyReplicas", 0))
+
+
 def test_a_study_that_was_killed_goes_on_without_what_it_had_made(cluster: Cluster, tmp_path: Path) -> None:
     with controllers(cluster):
         Plain(SITE, tmp_path).prepare(settings(autoscaler="hpa"))
@@ -125,6 +139,12 @@ def test_the_one_replica_is_called_by_its_own_address(cluster: Cluster, tmp_path
         assert Plain(SITE, tmp_path).prepare(settings(route="pod", port=9000)) == "http://198.18.64.9:9000/"
 
 
+def test_pods_call_a_function_of_a_study_by_its_name_in_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    with controllers(cluster):
+        platform = Plain(Site(context=CONTEXT, over_slaves=True, by_pods=True), tmp_path)
+        assert platform.prepare(settings(path="/invoke")) == f"http://echo.{NAMESPACE}.svc/invoke"
+
+
 def test_a_pod_that_will_not_run_ends_the_wait_with_the_reason(cluster: Cluster, tmp_path: Path) -> None:
     status = objects.waiting("ErrImagePull", "not found")
     with (
@@ -132,6 +152,21 @@ def test_a_pod_that_will_not_run_ends_the_wait_with_the_reason(cluster: Cluster,
         pytest.raises(FramestormError, match=r"pod echo-1-0 .*ErrImagePull: not found; check the image"),
     ):
         Plain(SITE, tmp_path).prepare(settings())
+
+
+def test_a_pod_for_which_a_node_is_being_added_is_waited_for(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.PASSES_WITHIN_S", 10.0)
+    full = objects.condition("PodScheduled", status=False, reason="Unschedulable", message="0/1 nodes: too few cpu")
+    with controllers(cluster, lambda: {"phase": "Pending", "conditions": [full]}), ThreadPoolExecutor(1) as pool:
+        made = pool.submit(Plain(SITE, tmp_path).prepare, settings())
+        assert wait_until(lambda: cluster.find("pod", "echo-1-0", NAMESPACE), 30)
+        uid = cluster.get("pod", "echo-1-0", NAMESPACE)["metadata"]["uid"]
+        cluster.apply([objects.event(NAMESPACE, "up", "Pod", "echo-1-0", uid, "TriggeredScaleUp", type="Normal")])
+        assert not wait_until(made.done, 14)
+        reconcile(cluster, cluster.get("deployment", "echo", NAMESPACE), objects.running())
+        made.result(30)
 
 
 def refused_pods(reason: str) -> Status:
@@ -191,152 +226,3 @@ def test_a_point_on_another_platform_finds_the_cluster_empty(cluster: Cluster, t
         platforms.prepare(settings())
     assert cluster.find("deployment", "echo", NAMESPACE)
     platforms.close()
-
-
-def theirs(
-    cluster: Cluster,
-    kind: str = "NodePort",
-    name: str = "shop",
-    deployment: str = "shop-v2",
-    ports: Sequence[int] = (8080,),
-) -> int:
-    """A Deployment of somebody else behind a Service of another name; returns the port of the nodes for its last."""
-    labels = {"app": deployment, "tier": "web"}
-    published = [{"name": f"p{port}", "port": port} for port in ports]
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "namespace": "theirs"},
-        "spec": {"type": kind, "selector": {"app": deployment}, "ports": published},
-    }
-    cluster.apply([objects.namespace("theirs"), objects.deployment("theirs", deployment, labels, replicas=3), service])
-    (*_, port) = cluster.get("service", name, "theirs")["spec"]["ports"]
-    return int(port.get("nodePort", 0))
-
-
-def found(url: str, site: Site = SITE) -> tuple[Platform[Any], dict[str, str]]:
-    platform = registry.at(url, site)
-    return platform, platform.settings_as_text()
-
-
-@pytest.mark.parametrize("host", ["shop.theirs", "shop.theirs.svc", "shop.theirs.svc.cluster.local"])
-def test_a_deployment_is_found_by_its_service(cluster: Cluster, host: str) -> None:
-    port = theirs(cluster)
-    platform, texts = found(f"http://{host}:8080/x?y=1")
-    assert (platform.kind, platform.url) == ("kubernetes", f"http://127.0.0.1:{port}/x?y=1")
-    assert (texts["function"], texts["namespace"], texts["min_scale"], texts["max_scale"]) == (
-        "shop-v2", "theirs", "3", "3",
-    )  # fmt: skip
-    by_port, _ = found(f"http://198.18.201.2:{port}/x")
-    assert (by_port.kind, by_port.url) == ("kubernetes", f"http://198.18.201.2:{port}/x")
-    from_pods, _ = found(f"http://{host}:8080/x", Site(context=CONTEXT, by_pods=True))
-    assert from_pods.url == f"http://{host}:8080/x", "pods reach it by this name"
-
-
-@pytest.mark.parametrize("scheme", ["http", "grpc"])
-def test_the_port_of_an_address_in_the_cluster_counts(cluster: Cluster, scheme: str) -> None:
-    port = theirs(cluster, ports=(80, 9090))
-    platform, _ = found(f"{scheme}://shop.theirs.svc:9090/x")
-    assert platform.url == f"{scheme}://127.0.0.1:{port}/x"
-    with pytest.raises(FramestormError, match="service shop in namespace theirs has no port 8080; its ports: 80 and 9"):
-        found(f"{scheme}://shop.theirs.svc:8080/x")
-
-
-def test_the_usual_port_of_grpc_with_tls_is_known(cluster: Cluster) -> None:
-    theirs(cluster, "LoadBalancer", ports=(443,))
-    status = {"loadBalancer": {"ingress": [{"ip": "198.18.201.9"}]}}
-    objects.set_status(cluster, "service", "shop", "theirs", status)
-    assert found("grpcs://198.18.201.9/")[0].kind == "kubernetes"
-
-
-def test_rights_in_the_namespace_of_a_function_are_enough(
-    cluster: Cluster, serving_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The context names it, nodes are not shown, and neither are the namespaces of others."""
-    port = theirs(cluster)
-    replica = objects.pod("theirs", "shop-0", {"app": "shop-v2", "tier": "web"}, "here")
-    cluster.apply([*objects.rights("theirs"), replica])
-    status = {**objects.running(), "hostIP": "198.18.201.7", "hostIPs": [{"ip": "198.18.201.7"}]}
-    objects.set_status(cluster, "pod", "shop-0", "theirs", status)
-    config = json.loads(serving_config.read_text())
-    for each in config["contexts"]:
-        each["context"]["namespace"] = "theirs"
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
-    with monkeypatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-        assert wait_until(lambda: Cluster("guest").may("list", "services", "theirs"), 30)
-        platform, texts = found("http://shop.theirs:8080/x", Site(context="guest"))
-        assert (platform.kind, platform.url) == ("kubernetes", f"http://198.18.201.7:{port}/x")
-        assert (texts["function"], texts["namespace"]) == ("shop-v2", "theirs")
-        with platform.watching():
-            assert platform.metrics(0, 1e15)
-
-
-def test_a_service_that_is_not_published_is_said(cluster: Cluster) -> None:
-    theirs(cluster, "ClusterIP")
-    with pytest.raises(FramestormError, match=r"service shop in namespace theirs .* is not published"):
-        found("http://shop.theirs:8080/")
-    with pytest.raises(UsageError, match=r"no function of this cluster has the address http://other\.theirs/"):
-        found("http://other.theirs/")
-
-
-@pytest.mark.parametrize("service", ["gateway", "gateway-external"])
-def test_a_function_of_openfaas_is_found_behind_its_gateway(cluster: Cluster, service: str) -> None:
-    port = theirs(cluster, name=service, deployment="gateway")
-    cluster.apply(
-        [objects.namespace("openfaas-fn"), objects.deployment("openfaas-fn", "ocr", {"faas_function": "ocr"})]
-    )
-    try:
-        platform, texts = found(f"http://198.18.201.2:{port}/function/ocr")
-        assert (platform.kind, texts["function"], texts["namespace"]) == ("kubernetes", "ocr", "openfaas-fn")
-        with pytest.raises(UsageError, match="no function"):
-            found(f"http://198.18.201.2:{port}/function/absent")
-        # As a study's point has it, whose settings are not applied there.
-        site = Site(gateway=f"http://198.18.201.2:{port}", context=CONTEXT)
-        prepared = OpenFaas(site)
-        prepared.prepare(OpenFaasSettings(function="ocr"))
-        plan = plans.read(paths.JMX / "face-blur.jmx")
-        assert find_platform(plan, {}, site, prepared=prepared).kind == "kubernetes"
-    finally:
-        remove_namespace(cluster, "openfaas-fn")
-
-
-def test_pods_are_watched_by_the_labels_that_the_deployment_selects(cluster: Cluster) -> None:
-    theirs(cluster)
-    platform, _ = found("http://shop.theirs:8080/")
-    other = objects.pod("theirs", "other", {"app": "other"})
-    cluster.apply([other, objects.pod("theirs", "mine", {"app": "shop-v2", "tier": "web"})])
-    with platform.watching():
-        readings = platform.metrics(0, 1e15) or []
-    assert {each.detail for each in readings if each.metric == "replica_ready"} == {"mine"}
-    assert {each.value for each in readings if each.metric == "replicas_wanted"} == {3.0}
-    assert NAME not in cluster.get("deployment", "shop-v2", "theirs")["metadata"]["labels"]
-
-
-def test_a_run_goes_on_and_says_what_a_node_took_with_it(
-    cluster: Cluster, stand_in: StartServer, run_sh: RunSh
-) -> None:
-    server = stand_in({})
-    theirs(cluster)
-    labels = {"app": "shop-v2", "tier": "web"}
-    objects.set_node(cluster, "far", is_ready=True)
-    for number, node in enumerate(("here", "here", "far")):
-        cluster.apply([objects.pod("theirs", f"shop-{number}", labels, node)])
-        objects.set_status(cluster, "pod", f"shop-{number}", "theirs", objects.running())
-    objects.set_status(cluster, "deployment", "shop-v2", "theirs", {"replicas": 3, "readyReplicas": 3})
-    run = run_sh.start(
-        "./run.sh", "-t", "jmx/requests.jmx", "-Jusers=1", "-Jramp_s=0", "-Jhold_s=20",
-        "-Jurl=http://shop.theirs:8080/", f"--context={CONTEXT}", f"--ingress={server.origin}",
-    )  # fmt: skip
-    run.until(lambda: server.received)
-    # As Kubernetes does when a node's kubelet is silent: the node first, then what is on it.
-    objects.set_node(cluster, "far", is_ready=False)
-    silent = {"conditions": [objects.condition("PodScheduled"), objects.condition("Ready", status=False)]}
-    objects.set_status(cluster, "pod", "shop-2", "theirs", silent)
-    objects.set_status(cluster, "deployment", "shop-v2", "theirs", {"replicas": 3, "readyReplicas": 2})
-    done = run.ended(0)
-    (function,) = json.loads((done.folder / "summary.json").read_text())["functions"]
-    assert (function["ready"], function["short_worst"]) == ({"min": 2, "max": 3}, {"ready": 2, "wanted": 3})
-    rows = done.rows("metrics.csv")
-    assert {row["detail"] for row in rows if row["metric"] == "replica_ready" and not float(row["value"])} == {"shop-2"}
-    assert "shop-v2 had fewer replicas ready than wanted" in done.stdout and "at worst 2 of 3" in done.stdout

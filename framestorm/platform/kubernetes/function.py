@@ -4,6 +4,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar
@@ -14,6 +15,7 @@ from framestorm.connections import why_unreached
 from framestorm.endpoint import host_and_port
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.model.units import plural
 from framestorm.platform.base import (
     Check,
     Count,
@@ -37,7 +39,6 @@ from framestorm.platform.quantities import Bytes, Cores, amount
 
 NO_OP = "framestorm-noop"
 READY_WITHIN_S = 180.0
-STABLE_WINDOW_S = 60  # of Knative's autoscaler, where nothing else is set
 # What often passes by itself does so soon.
 PASSES_WITHIN_S = 20.0
 REACHED_WITHIN_S = 10.0
@@ -74,13 +75,9 @@ class FunctionSettings(ContainerSettings):
         return ()
 
     @property
-    def zero_after_s(self) -> int | None:
-        """For how long it has no requests before it scales to zero; None if a run begins with replicas."""
-        return None
-
-    @property
-    def settle_s(self) -> float:
-        return 0.0 if self.zero_after_s is None else float(self.zero_after_s or STABLE_WINDOW_S)
+    @abstractmethod
+    def begins_with(self) -> range:
+        """The numbers of replicas with which a run may begin: not those that an autoscaler added in the run before."""
 
     def container(self, name: str) -> Object:
         """Return the container of a replica."""
@@ -215,12 +212,14 @@ class ClusterPlatform(Platform[S]):
                 f"shown ({error}); set target.max_scale"
             ) from None
         cores = sum(amount(node["status"]["allocatable"]["cpu"]) for node in nodes if pod.node_trouble(node) is None)
-        return usual_max_scale(cores, settings.cpu_request)
+        return max(usual_max_scale(cores, settings.cpu_request), settings.begins_with[-1])
 
     # Calibrating it
 
     def calibrate(self, image: str, folder: Path) -> None:
-        calibrated = self._calibrated_by()(self.site, folder)
+        # It is measured from here, wherever the load comes from.
+        here = replace(self.site, over_slaves=False, by_pods=False)
+        calibrated = self._calibrated_by()(here, folder)
         settings = calibrated.settings.read({**calibrated.no_op, "function": NO_OP, "image": image})
         try:
             calibration.measure(calibrated.routes(settings), calibrated.parts, folder)
@@ -293,7 +292,7 @@ class ClusterPlatform(Platform[S]):
         def is_decided_or_stuck() -> bool:
             return is_decided() or self._trouble(observation, settings) is not None
 
-        within_s = READY_WITHIN_S + (settings.zero_after_s or 0)
+        within_s = READY_WITHIN_S + settings.settle_s
         is_over = observation.wait(is_decided_or_stuck, within_s)
         is_stuck = is_over and not observation.wait(is_decided, PASSES_WITHIN_S)
         if is_stuck and event.gets_node(self.cluster, NAMESPACE, observation.items(watch.PODS)):
@@ -302,12 +301,12 @@ class ClusterPlatform(Platform[S]):
             return
         if (trouble := self._trouble(observation, settings)) is not None:
             raise FramestormError(f"{self.cluster.context}: {settings.function} does not become ready: {trouble}")
-        item = observation.item() or {}
-        is_left = settings.zero_after_s is not None and pod.is_ready(item)
+        replicas, most = len(pod.staying(observation.items(watch.PODS))), settings.begins_with[-1]
+        is_left = f"it has {plural(replicas, 'replica')}, and a run begins with {most}"
         raise FramestormError(
             f"{self.cluster.context}: {settings.function} was not ready in {within_s:.0f} s: "
-            f"{'it has not scaled to zero' if is_left else needs.why(item)}; see kubectl get events --namespace "
-            f"{NAMESPACE}"
+            f"{is_left if replicas > most else needs.why(observation.item() or {})}; see kubectl get events "
+            f"--namespace {NAMESPACE}"
         )
 
     def _trouble(self, observation: Observation, settings: S) -> Trouble | None:

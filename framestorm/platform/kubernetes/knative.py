@@ -9,7 +9,7 @@ from framestorm.errors import FramestormError
 from framestorm.model.study import Flag, Meaning
 from framestorm.platform.base import Count, CountOrNone, SettingError, Site
 from framestorm.platform.deployment import Deployment
-from framestorm.platform.kubernetes import address, pod, watch
+from framestorm.platform.kubernetes import address, plain, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Leg
 from framestorm.platform.kubernetes.cluster import NAMESPACE, Cluster, ClusterError, Object
 from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
@@ -25,6 +25,9 @@ SYSTEM = "knative-serving"
 # Of the activator and of queue-proxy, for HTTP/1.
 PROXY_PORT = 8012
 KINDS = (watch.DEPLOYMENTS, watch.POD_AUTOSCALERS, watch.SERVERLESS_SERVICES)
+
+# Over which Knative's own autoscaler takes its mean, unless the cluster is set otherwise.
+USUAL_WINDOW_S = 60
 
 Seconds = Annotated[int, Field(ge=6, le=3600), Meaning("a whole number of seconds from 6 to 3600")]
 
@@ -73,8 +76,14 @@ class KnativeSettings(FunctionSettings):
         return (KNATIVE_SERVING, METRICS_SERVER) if is_by_cpu else (KNATIVE_SERVING,)
 
     @property
-    def zero_after_s(self) -> int | None:
-        return self.window_s or 0 if self.from_zero else None
+    def begins_with(self) -> range:
+        return begins_with(self.min_scale, from_zero=self.from_zero)
+
+    @property
+    def settle_s(self) -> float:
+        if self.max_scale == self.begins_with[-1]:
+            return 0.0
+        return float(self.window_s or (USUAL_WINDOW_S if self.autoscaler == "kpa" else plain.USUAL_WINDOW_S))
 
     def annotations(self, max_scale: int) -> dict[str, str]:
         """Return how it is scaled, as annotations of a revision."""
@@ -132,7 +141,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
         service = observation.item()
         if service is None or not _is_ready(service):
             return False
-        return has_settled(observation, service["status"]["latestReadyRevisionName"], from_zero=settings.from_zero)
+        return has_settled(observation, service["status"]["latestReadyRevisionName"], settings.begins_with)
 
     def _has_routes(self, observation: Observation) -> bool:
         return all(each["spec"]["mode"] == "Serve" for each in observation.items(watch.SERVERLESS_SERVICES))
@@ -163,10 +172,13 @@ class Knative(ClusterPlatform[KnativeSettings]):
                 "Knative-Serving-Namespace": NAMESPACE,
                 "Knative-Serving-Revision": service["status"]["latestReadyRevisionName"],
             }
-            (activator, *_) = self.cluster.get("pods", namespace=SYSTEM, selector="app=activator")["items"]
+            activators = self.cluster.get("pods", namespace=SYSTEM, selector="app=activator")["items"]
+            # One that is being replaced ends soon, and its successor has no address at first.
+            (activator, *_) = sorted(pod.staying(activators), key=pod.is_ready, reverse=True)
             proxy = _address(activator)
             return Found(found, f"{proxy}{settings.path}", address.host_of(url), headers)
-        (replica, *_) = observation.items(watch.PODS)
+        # That of the settings before may still be there, and end during the run.
+        (replica, *_) = pod.staying(observation.items(watch.PODS))
         if settings.route == "handler":
             return Found(found, f"http://{replica['status']['podIP']}:{settings.port}{settings.path}")
         return Found(found, f"{_address(replica)}{settings.path}", address.host_of(url))
@@ -197,14 +209,19 @@ class Knative(ClusterPlatform[KnativeSettings]):
         return deployment_of(self.cluster, workload.function, workload.name, workload.namespace, host or "")
 
 
-def has_settled(observation: Observation, revision: str, *, from_zero: bool) -> bool:
-    """Return whether all replicas are of a revision; from_zero: whether none is left."""
-    pods = [each for each in observation.items(watch.PODS) if not pod.is_over(each)]
+def begins_with(min_scale: int, *, from_zero: bool) -> range:
+    """Return the numbers of replicas with which a run may begin: one that was just made has one at first."""
+    return range(1) if from_zero else range(min_scale, max(1, min_scale) + 1)
+
+
+def has_settled(observation: Observation, revision: str, replicas: range) -> bool:
+    """Return whether a function has one of these numbers of replicas, and all are of a revision."""
+    pods = observation.items(watch.PODS)
+    staying = pod.staying(pods)
     # Those of the point before still take cores.
-    others = [
-        each for each in pods if not pod.is_terminating(each) and each["metadata"]["labels"][REVISION] != revision
-    ]
-    return not others and (not from_zero or not pods)
+    are_new = all(each["metadata"]["labels"][REVISION] == revision for each in staying)
+    is_empty = all(map(pod.is_over, pods))
+    return are_new and (len(staying) in replicas if replicas[-1] else is_empty)
 
 
 def deployment_of(cluster: Cluster, function: str, service: str, namespace: str, host: str = "") -> Deployment:

@@ -71,8 +71,14 @@ class KServeSettings(FunctionSettings):
         return (KSERVE, METRICS_SERVER) if self.max_scale != self.min_scale else (KSERVE,)
 
     @property
-    def zero_after_s(self) -> int | None:
-        return self.window_s or 0 if self.from_zero else None
+    def begins_with(self) -> range:
+        return knative.begins_with(self.min_scale, from_zero=self.from_zero)
+
+    @property
+    def settle_s(self) -> float:
+        if self.max_scale == self.begins_with[-1]:
+            return 0.0
+        return float(self.window_s or (plain.USUAL_WINDOW_S if self.mode == "raw" else knative.USUAL_WINDOW_S))
 
     @property
     def service(self) -> str:
@@ -134,11 +140,11 @@ class KServe(ClusterPlatform[KServeSettings]):
         if settings.mode == "raw":
             deployment = next(iter(observation.items(watch.DEPLOYMENTS)), None)
             return deployment is not None and plain.is_rolled_out(
-                deployment, observation, settings.version, settings.min_scale
+                deployment, observation, settings.version, settings.begins_with
             )
         revisions = service["status"]["components"]["predictor"]
         return revisions["latestReadyRevision"] == revisions["latestCreatedRevision"] and knative.has_settled(
-            observation, revisions["latestReadyRevision"], from_zero=settings.from_zero
+            observation, revisions["latestReadyRevision"], settings.begins_with
         )
 
     def _trouble(self, observation: Observation, settings: KServeSettings) -> Trouble | None:
@@ -155,8 +161,7 @@ class KServe(ClusterPlatform[KServeSettings]):
     def _reach(self, observation: Observation, settings: KServeSettings) -> Found:
         path, workload = settings.path.replace(FUNCTION, settings.function), observation.workload
         if settings.mode == "raw":
-            base = address.of_service(self.cluster, settings.function, NAMESPACE)
-            return Found(workload, f"{base}{path}")
+            return Found(workload, f"{plain.base_of(self.cluster, self.site, settings.function)}{path}")
         service = self.cluster.get(knative.SERVICES, settings.predictor, NAMESPACE)
         url = f"{service['status']['url']}{path}"
         return knative.by_ingress(self.cluster, self.site, workload, settings.predictor, url)
@@ -180,11 +185,12 @@ class KServe(ClusterPlatform[KServeSettings]):
                 or self.cluster.find(knative.SERVICES, predictor, namespace) is None
             )
             workload = _workload(name, name, namespace, is_raw=is_raw)
-            if host or self.site.by_pods:
+            inside = address.host_of((status.get("address") or {}).get("url", ""))
+            if host or (named == inside and self.site.by_pods):
                 return Found(workload, url)
             if is_raw:
                 scheme = url.partition(":")[0]
-                base = self.site.ingress or address.of_service(self.cluster, predictor, namespace, scheme)
+                base = self.site.ingress or plain.base_of(self.cluster, self.site, predictor, namespace, scheme)
                 return Found(workload, address.at(url, base), named if self.site.ingress else "")
             return knative.by_ingress(self.cluster, self.site, workload, predictor, url)
         return None

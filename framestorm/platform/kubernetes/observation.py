@@ -157,8 +157,7 @@ class Observation:
 
         None if there is no reason, or it is not known.
         """
-        pods = [each for each in self.items(watch.PODS) if pod.has_labels(each, labels)]
-        pods = [each for each in pods if not (pod.is_terminating(each) or pod.is_over(each))]
+        pods = [each for each in pod.staying(self.items(watch.PODS)) if pod.has_labels(each, labels)]
         if (of_pod := next(filter(None, map(pod.trouble, pods)), None)) is not None:
             return of_pod
         used = {each.get("spec", {}).get("nodeName") for each in pods if not pod.is_ready(each)}

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from framestorm.errors import FramestormError
 from framestorm.model.study import Meaning
-from framestorm.platform.base import Count, SettingError
+from framestorm.platform.base import Count, SettingError, Site
 from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, pod, watch
 from framestorm.platform.kubernetes.calibration import Found, Leg
@@ -24,6 +24,8 @@ _IN_CLUSTER = re.compile(r"(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)(\.svc
 # OpenFaaS on a cluster: all functions are behind its gateway, which its Helm chart publishes by a second Service, and
 # each is a Deployment in a namespace of its own.
 _GATEWAYS, _FUNCTIONS = ("gateway", "gateway-external"), "openfaas-fn"
+# Of a HorizontalPodAutoscaler that does not say for how long it keeps replicas, unless the cluster is set otherwise.
+USUAL_WINDOW_S = 300
 _OF_GATEWAY = re.compile(r"/(?:async-)?function/(?P<name>[a-z0-9-]+)(?:\.(?P<namespace>[a-z0-9-]+))?(?:/|$)")
 
 
@@ -67,6 +69,10 @@ class PlainSettings(FunctionSettings):
     @property
     def needed(self) -> tuple[Need, ...]:
         return (METRICS_SERVER,) if self.autoscaler == "hpa" and self.max_scale != self.min_scale else ()
+
+    @property
+    def begins_with(self) -> range:
+        return range(self.min_scale, self.min_scale + 1)
 
     @property
     def settle_s(self) -> float:
@@ -128,22 +134,16 @@ class Plain(ClusterPlatform[PlainSettings]):
 
     def _is_ready(self, observation: Observation, settings: PlainSettings) -> bool:
         deployment = observation.item()
-        return deployment is not None and is_rolled_out(deployment, observation, settings.version, settings.min_scale)
+        return deployment is not None and is_rolled_out(deployment, observation, settings.version, settings.begins_with)
 
     def _reach(self, observation: Observation, settings: PlainSettings) -> Found:
         workload = observation.workload
         if settings.route == "pod":
-            (replica, *_) = observation.items(watch.PODS)
+            (replica, *_) = pod.staying(observation.items(watch.PODS))
             return Found(workload, f"http://{replica['status']['podIP']}:{settings.port}{settings.path}")
-        base = address.of_service(self.cluster, settings.function, NAMESPACE)
-        return Found(workload, f"{base}{settings.path}")
+        return Found(workload, f"{base_of(self.cluster, self.site, settings.function)}{settings.path}")
 
     def _find(self, url: str, host: str) -> Found | None:
-        parts = urllib.parse.urlsplit(url)
-        in_cluster = _IN_CLUSTER.fullmatch(address.host_of(url))
-        for service in self.cluster.visible("services"):
-            name, namespace = pod.name_of(service), service["metadata"]["namespace"]
-            is_named = in_cluster is not None and (in_cluster["name"], in_cluster["namespace"]) == (name, namespace)
         return self._by_ingress(url, host) or self._by_service(url)
 
     def _by_ingress(self, url: str, host: str) -> Found | None:
@@ -162,6 +162,11 @@ class Plain(ClusterPlatform[PlainSettings]):
         return None
 
     def _by_service(self, url: str) -> Found | None:
+        parts = urllib.parse.urlsplit(url)
+        in_cluster = _IN_CLUSTER.fullmatch(address.host_of(url))
+        for service in self.cluster.visible("services"):
+            name, namespace = pod.name_of(service), service["metadata"]["namespace"]
+            is_named = in_cluster is not None and (in_cluster["name"], in_cluster["namespace"]) == (name, namespace)
             if not is_named and not address.is_of(service, parts):
                 continue
             workload = self._behind(service, parts.path)
@@ -212,12 +217,19 @@ def published(name: str, selector: Mapping[str, str], port: int, labels: Mapping
     }
 
 
-def is_rolled_out(deployment: Object, observation: Observation, version: str, replicas: int) -> bool:
-    """Return whether a Deployment has just so many replicas, all ready and of this version."""
+def base_of(cluster: Cluster, site: Site, name: str, namespace: str = NAMESPACE, scheme: str = "http") -> str:
+    """Return the URL of a Service, as it is called from where the load comes from: to pods, a node may be closed."""
+    if site.by_pods:
+        return f"{scheme}://{name}.{namespace}.svc"
+    return address.of_service(cluster, name, namespace, scheme)
+
+
+def is_rolled_out(deployment: Object, observation: Observation, version: str, replicas: range) -> bool:
+    """Return whether a Deployment has one of these numbers of replicas, all ready and of this version."""
     status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 1)
     pods = [each for each in observation.items(watch.PODS) if not pod.is_over(each)]
     are_new = all(each["metadata"]["labels"].get(VERSION) == version for each in pods)
-    is_whole = wanted == status.get("readyReplicas", 0) == len(pods) == replicas
+    is_whole = wanted == status.get("readyReplicas", 0) == len(pods) and wanted in replicas
     return pod.is_current(deployment) and are_new and is_whole
 
 

@@ -1,7 +1,7 @@
 """What a pod tells of itself: the steps of its start, how its containers ended, and why it does not become ready."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -15,7 +15,7 @@ SECOND_MS = 999.0
 _LOGS = "see what it printed: kubectl logs --previous {pod} --container {container} --namespace {namespace}"
 _IMAGE = (
     "check the image's name, and that the nodes can pull it (imagePullSecrets); an image that is in no registry has to "
-    "be brought to each node, as by `kind load docker-image`"
+    "be brought to each node, as by `kind load docker-image`, with a tag that is not latest: that is always pulled"
 )
 ADVICE = {
     "ErrImagePull": _IMAGE,
@@ -105,6 +105,11 @@ def is_terminating(pod: Object) -> bool:
 def is_over(pod: Object) -> bool:
     """Return whether a pod has ended for good; Kubernetes keeps an evicted pod, for example, for some time."""
     return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
+def staying(pods: Iterable[Object]) -> list[Object]:
+    """Return the pods that have not ended, and were not told to."""
+    return [each for each in pods if not (is_terminating(each) or is_over(each))]
 
 
 def restarts(pod: Object) -> int:
