@@ -13,7 +13,7 @@ from interrupt import Interrupts, Stopped
 from lines import Account
 from rpc import GrpcSender
 from send import Reply
-from tensors import TensorError, as_json, example
+from tensors import TensorError, as_json, check_outputs, example
 
 
 class ModelUser:
@@ -93,6 +93,7 @@ class ModelUser:
             figures = {"model_version": masked(version) or None}
             if not answer.outputs:
                 return "no-outputs", figures
+            check_outputs(answer)
             condition: expect.Condition | None = self._options.expect
             is_met = condition is None or condition.is_met(as_json(answer))
         except (messages.DecodeError, TensorError):

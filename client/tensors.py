@@ -213,6 +213,38 @@ def _unpack(datatype: str, raw: bytes) -> list[Any]:
     return values
 
 
+def check_outputs(response: Any) -> None:
+    """Check that the bytes of each output are as many as its type and its shape say.
+
+    Raises:
+        TensorError: they are not.
+    """
+    for number, tensor in enumerate(response.outputs if response.raw else ()):
+        if number >= len(response.raw):
+            if not tensor.parameters:  # or it may be in memory that is shared with the server
+                raise TensorError(f"output {tensor.name} has no bytes")
+            continue
+        n, raw = math.prod(tensor.shape), response.raw[number]
+        if tensor.datatype == "BYTES":
+            is_whole = _is_of_texts(raw, n)
+        else:
+            is_whole = len(raw) == n * struct.calcsize(f"<{_datatype(tensor.name, tensor.datatype).format}")
+        if not is_whole:
+            raise TensorError(
+                f"output {tensor.name} has {len(raw):,} bytes, and shape {list(tensor.shape)} of {tensor.datatype}"
+            )
+
+
+def _is_of_texts(raw: bytes, n: int) -> bool:
+    """Return whether bytes are so many texts, each after its length."""
+    at = 0
+    for _ in range(n):
+        if at + 4 > len(raw):
+            return False
+        at += 4 + int.from_bytes(raw[at : at + 4], "little")
+    return at == len(raw)
+
+
 def as_json(response: Any) -> dict[str, Any]:
     """Return an answer as the protocol has it in JSON.
 

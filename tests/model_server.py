@@ -93,6 +93,18 @@ def cut_text(answer: Any) -> bytes:
     return bytes(answer.SerializeToString())
 
 
+def half_empty(answer: Any) -> bytes:
+    answer.outputs.add(name="score", datatype="FP32", shape=[1])
+    with_bytes(answer)
+    return bytes(answer.SerializeToString())
+
+
+def of_odd_type(answer: Any) -> bytes:
+    answer.outputs.add(name="class", datatype="TEXT", shape=[1])
+    answer.raw.append(b"cat")
+    return bytes(answer.SerializeToString())
+
+
 ANSWERS: dict[str, Callable[[Any], bytes]] = {
     "text": with_values,
     "no-outputs": lambda answer: bytes(answer.SerializeToString()),
@@ -100,6 +112,8 @@ ANSWERS: dict[str, Callable[[Any], bytes]] = {
     "large": lambda answer: with_bytes(answer) + b"\x1a" + b"\x80\x80\x80\x03" + b"i" * (6 * 1024 * 1024),
     "cut-short": cut_short,
     "cut-text": cut_text,
+    "half-empty": half_empty,
+    "odd-type": of_odd_type,
     "no-text": lambda answer: with_bytes(answer) + b"\x12\x02\xff\xfe",  # a version that is no UTF-8
 }
 REFUSALS = {

@@ -106,6 +106,10 @@ def test_inputs_need_no_metadata(models: ModelServer) -> None:
     [
         ("iris", ["--expect", "$.outputs[0].data[0] == 3"], "expect-not-met"),
         ("cut-short", ["--expect", "$.outputs[0].data[0] == 2"], "not-inference"),
+        ("cut-short", [], "not-inference"),
+        ("cut-text", [], "not-inference"),
+        ("half-empty", [], "not-inference"),
+        ("odd-type", [], "not-inference"),
         ("no-outputs", [], "no-outputs"),
         ("garbage", [], "not-inference"),
         ("no-text", [], "not-inference"),
