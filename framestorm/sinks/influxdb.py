@@ -83,7 +83,8 @@ class InfluxDb(PushedSink):
 
     def _batch(self, n_intervals: int) -> None:
         """Keep the lines of an update, and leave out the oldest ones that there is no room for."""
-        lines = "\n".join(self._lines).encode()
+        # A function may answer with halves of characters.
+        lines = "\n".join(self._lines).encode(errors="replace")
         self._lines = []
         self._batches.append((lines, n_intervals))
         self._size += len(lines)

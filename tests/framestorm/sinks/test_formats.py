@@ -9,6 +9,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (  # ty
     ExportMetricsServiceRequest,
 )
 
+from framestorm import paths
 from framestorm.model.run import Record
 from framestorm.model.sink import parse_sink
 from framestorm.sinks.prometheus import snappy
@@ -59,6 +60,26 @@ def test_points_of_influxdb_are_those_of_jmeters_listener() -> None:
     assert [line.partition('text="')[2].rpartition('" ')[0] for line in lines if line.startswith("events")] == [
         r"run \"1\" started", r"run \"1\" ended",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "path"), [("influxdb", "/write"), ("prometheus", "/write"), ("otlp", "/v1/metrics")])
+def test_half_a_character_in_a_label_loses_nothing(kind: str, path: str) -> None:
+    with serving({"status": 204, "body": b""}) as service:
+        (sink,) = open_sinks([parse_sink(f"{kind}:{service.origin}{path}")], "run", RECORD)
+        sink.put(update(3.6, interval_of(3, 10.0, label="half \ud83d")))
+        sink.put(update(4.7, interval_of(4, 10.0, label="whole")))
+        finish([sink])
+        sent = b"".join(each.body for each in service.received)
+    assert (sink.outcome().missed, sink.problem) == (0, None)
+    assert b"half" in sent and b"whole" in sent
+
+
+def test_the_dashboard_adds_no_transactions_to_their_samplers() -> None:
+    """They may have the same label, and the errors of both would be counted."""
+    dashboard = json.loads((paths.DASHBOARDS / "grafana-runs.json").read_text())
+    sums = [each["expr"] for panel in dashboard["panels"] for each in panel["targets"] if "sum by" in each["expr"]]
+    assert len(sums) == 4
+    assert all("kind" in each.partition("sum by (")[2].partition(")")[0].split(", ") for each in sums)
 
 
 def write_request() -> Any:
