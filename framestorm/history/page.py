@@ -11,7 +11,7 @@ from framestorm.model import units
 from framestorm.model.headline import FIGURES, Headline
 from framestorm.model.metric import metric
 from framestorm.plain import as_label
-from framestorm.report.document import render, utc
+from framestorm.report.document import moment, render, utc
 from framestorm.report.figure import (
     BAD,
     LINE_COLOURS,
@@ -173,9 +173,9 @@ def _hover(run: Headline, name: str) -> str:
 def _runs_axis(trend: Trend) -> Trace:
     n = len(trend.runs)
     shown = range(1, n + 1, -(-n // MAX_TICKS))
-    times = [utc(run.started_ms) for run in trend.runs]
-    is_one_day = len({time[:10] for time in times}) == 1
-    words = [times[number - 1][11:16] if is_one_day else times[number - 1][5:10] for number in shown]
+    times = [moment(run.started_ms) for run in trend.runs]
+    form = "%H:%M" if len({time.date() for time in times if time}) == 1 else "%m-%d"
+    words = [time.strftime(form) if (time := times[number - 1]) else units.NONE for number in shown]
     ticks = {"tickmode": "array", "tickvals": list(shown), "ticktext": words, "tickangle": 0}
     return axis_title("start of the run (UTC)") | {"range": [0.5, n + 0.5], "showgrid": False} | ticks
 

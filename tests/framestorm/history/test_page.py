@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from framestorm import cli, paths
+from framestorm.history.headlines import read_headlines
+from framestorm.history.page import _runs_axis
+from framestorm.history.trends import trends
+from framestorm.model.units import NONE
 from tests.docs.test_pages import shown
 from tests.framestorm.conftest import own_text
 from tests.framestorm.history.conftest import MakeRun
@@ -36,6 +40,23 @@ def test_one_damaged_report_prevents_no_page(make_run: MakeRun, tmp_path: Path, 
     assert cli.main(["history", str(tmp_path), "-o", str(tmp_path / "index.html")]) == 0
     page = own_text((tmp_path / "index.html").read_text())
     assert 'href="whole/index.html"' in page and 'href="damaged/index.html"' in page
+
+
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [((0, 0, None), [NONE, "14:13", "14:13"]), ((0, 1), ["09-21", "09-22"]), ((None, None), [NONE, NONE])],
+)
+def test_the_axis_has_the_times_that_are_known(
+    make_run: MakeRun, tmp_path: Path, days: tuple[int | None, ...], words: list[str]
+) -> None:
+    for number, day in enumerate(days):
+        folder = make_run(f"run-{number}", day=day or 0)
+        if day is None:
+            summary = json.loads((folder / "summary.json").read_text())
+            summary["run"]["started_ms"] = None
+            (folder / "summary.json").write_text(json.dumps(summary))
+    (trend,) = trends(read_headlines([tmp_path]))
+    assert _runs_axis(trend)["ticktext"] == words
 
 
 def test_a_run_without_a_page_has_no_link(stepped: Path) -> None:

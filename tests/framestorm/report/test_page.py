@@ -272,8 +272,11 @@ def test_a_node_that_was_not_ready_is_named(made: Path) -> None:
 
 
 def test_what_the_cluster_warned_of_has_a_table(made: Path) -> None:
+    begin_s = load(made).load_start_s
+    assert begin_s > 0
+    times = {"first_s": begin_s - 2.0, "last_s": begin_s + 61.5}
     warnings = [
-        PlatformWarning(f"Pod echo-{n}", "BackOff", "Back-off <restarting>", 30 - n, first_s=2.0, last_s=61.5)
+        PlatformWarning(f"Pod echo-{n}", "BackOff", "Back-off <restarting>", 30 - n, **times)
         for n in range(MAX_REPLICAS + 2)
     ]
     page = own_text(page_html(replace(load(made), functions=[function_of(warnings=warnings)])))
@@ -283,7 +286,7 @@ def test_what_the_cluster_warned_of_has_a_table(made: Path) -> None:
         table.index("</table>"),
     )
     cells = [visible(each) for each in re.findall(r"<t[dh][^>]*>\s*(.*?)\s*</t[dh]>", first)]
-    assert cells == ["Pod echo-0", "BackOff", "Back-off &lt;restarting&gt;", "30", "2.00\xa0s", "61.5\xa0s"]
+    assert cells == ["Pod echo-0", "BackOff", "Back-off &lt;restarting&gt;", "30", "2.00\xa0s before", "61.5\xa0s"]
     assert "The other 2 are in metrics.csv." in table[rest : rest + 600]
 
 
