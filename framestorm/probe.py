@@ -184,13 +184,16 @@ def limits(process: str = "self") -> Limits:
     most = min(_number(PROC / "sys/kernel" / name) or sys.maxsize for name in ("pid_max", "threads-max"))
     of_process = (PROC / process / "limits").read_text()
     open_files = re.search(r"^Max open files +\S+ +(\d+)", of_process, re.MULTILINE)
+    of_account = re.search(r"^Max processes +(\d+)", of_process, re.MULTILINE)
+    uid = (PROC / process).stat().st_uid
+    left_to_account = int(of_account[1]) - _tasks(uid) if of_account and uid else sys.maxsize  # root has no such limit
     low, high = map(int, (PROC / "sys/net/ipv4/ip_local_port_range").read_text().split())
     return Limits(
         memory_bytes=min(int(memory["MemAvailable"]) * 1024, *_left(process, "memory")),
-        tasks=min(most - running, *_left(process, "pids")),
+        tasks=min(most - running, left_to_account, *_left(process, "pids")),
         open_files=int(open_files[1]) if open_files else 0,
         ports=high - low + 1,
-        heap_bytes=_heap_bytes((PROC / process / "cmdline").read_bytes()),
+        heap_bytes=heap_bytes((PROC / process / "cmdline").read_bytes()),
     )
 
 
@@ -238,7 +241,7 @@ def _number(path: Path) -> int | None:
         return None
 
 
-def _heap_bytes(command: bytes) -> int:
+def heap_bytes(command: bytes) -> int:
     """Return the largest heap by a command line of Java; 0 if it names none."""
     sizes = re.findall(rb"\0-Xmx(\d+)([kmg]?)(?=\0)", command, re.IGNORECASE)
     return int(sizes[-1][0]) << {b"": 0, b"k": 10, b"m": 20, b"g": 30}[sizes[-1][1].lower()] if sizes else 0
@@ -282,13 +285,21 @@ def stop_jmeter(run_dir: Path, *, is_now: bool) -> None:
 
 def processes(account: str) -> list[int]:
     """Return the ids of an account's processes."""
-    uid = pwd.getpwnam(account).pw_uid
+    return _processes(pwd.getpwnam(account).pw_uid)
+
+
+def _processes(uid: int) -> list[int]:
     pids = []
     for folder in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if folder.stat().st_uid == uid:
                 pids.append(int(folder.name))
     return pids
+
+
+def _tasks(uid: int) -> int:
+    """Return how many threads and processes an account has."""
+    return sum(int(fields[17]) for pid in _processes(uid) if (fields := stat(str(pid))))
 
 
 def unit_of(pid: int) -> str:

@@ -111,18 +111,12 @@ class Agent:
             memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             free_bytes=self._free_bytes(),
             busy_with=probe.lock_holder(LOCK),
-            limits=self._limits(),
+            limits=self.server.limits(),
         )
         answer(facts)
 
     def _free_bytes(self) -> int:
         return shutil.disk_usage(Path(self.host.runs).parent).free
-
-    def _limits(self) -> probe.Limits:
-        """Return what is left for JMeter's server: its unit has limits of its own, not those of this login."""
-        with contextlib.suppress(OSError):
-            return probe.limits(self.server.pid() or "self")
-        return probe.Limits()
 
     def watch(self) -> None:
         """Tell how busy this host is and do nothing else: it is the function's."""

@@ -28,7 +28,7 @@ def faults(members: Sequence[Member], slaves: Sequence[Member], target: str) -> 
     unknown = together(lambda member: _learn(member, files), members)
     reasons = {member: [why] if why else [] for member, why in zip(members, unknown, strict=True)}
     reached = [member for member in members if not reasons[member]]
-    versions = [member.facts.java for member in reached]
+    versions = [member.facts.java for member in reached if member.facts.java]
     java = max(versions, key=versions.count, default=None)
     here = HostFacts(
         jmeter=probe.jmeter_version(paths.JMETER_HOME),
@@ -86,8 +86,10 @@ def _faults(member: Member, java: str | None, here: HostFacts, ssl: bool) -> lis
     """
     facts, set_up = member.facts, member.host.set_up
     reasons = []
-    if facts.java != java:
-        reasons.append(f"has Java {facts.java or 'none'}, the others {java}; {set_up}")
+    if facts.java is None:
+        reasons.append(f"has no Java; {set_up}")
+    elif facts.java != java:
+        reasons.append(f"has Java {facts.java}, the others {java}; {set_up}")
     if facts.jmeter != here.jmeter:
         reasons.append(f"has JMeter {facts.jmeter or 'none'}, this machine {here.jmeter}; {set_up}")
     elif facts.additions != here.additions:

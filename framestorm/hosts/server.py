@@ -11,6 +11,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from framestorm import probe
@@ -67,6 +68,12 @@ class Server(ABC):
     @abstractmethod
     def pid(self) -> str:
         """Return its process id; empty while there is none."""
+
+    def limits(self) -> probe.Limits:
+        """Return what is left for it: a unit has limits of its own, not those of this login."""
+        with contextlib.suppress(OSError):
+            return probe.limits(self.pid() or "self")
+        return probe.Limits()
 
     @abstractmethod
     def _said_last(self, run_dir: Path) -> str:
@@ -178,6 +185,11 @@ class Child(Server):
         children = {pid for pid in sessions if probe.stat(str(pid))[1:2] == [str(os.getpid())]}
         self._begun |= {pid for pid in children if sessions[pid] == pid}
         return [pid for pid, session in sessions.items() if session in self._begun]
+
+    def limits(self) -> probe.Limits:
+        """Return what is left for it, which does not run yet."""
+        option = f"\0-Xmx{self.described.server.get('HEAP', '')}\0"  # of jmx/jmeter-server
+        return replace(super().limits(), heap_bytes=probe.heap_bytes(option.encode()))
 
     def pid(self) -> str:
         """Return the process id of the server that this run started."""

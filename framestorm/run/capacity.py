@@ -98,12 +98,13 @@ def shortages(asked: Demand, limits: Limits) -> list[str]:
     processes = asked.processes / max(asked.threads, 1)
     user_bytes = THREAD_BYTES + processes * asked.process_bytes
     user_tasks = 1 + processes * asked.process_tasks
-    heap, tasks = "./run.sh deploy -e jmeter_server_heap=…", "kernel.pid_max, kernel.threads-max or pids.max"
+    heap = "./run.sh deploy -e jmeter_server_heap=…, or slave --heap=… in a container"
+    tasks = "raise kernel.pid_max, kernel.threads-max, pids.max of its cgroup or the user's limit (ulimit -u)"
     files = "raise the hard limit (ulimit -Hn; on a slave jmeter_server_open_files)"
     resources = (
         _Resource("memory", JMETER_BYTES, user_bytes, limits.memory_bytes, "a host with more memory", is_bytes=True),
         _Resource("heap of JMeter's server", HEAP_BASE_BYTES, THREAD_BYTES, limits.heap_bytes, heap, is_bytes=True),
-        _Resource("threads and processes", TASKS, user_tasks, limits.tasks, f"raise {tasks} of its cgroup"),
+        _Resource("threads and processes", TASKS, user_tasks, limits.tasks, tasks),
         _Resource("open files", OPEN_FILES, OPEN_FILES_OF_THREAD, limits.open_files, files),
         _Resource("ports", 0, 1, limits.ports, "widen net.ipv4.ip_local_port_range"),
     )

@@ -408,7 +408,7 @@ def test_limits_are_those_of_the_unit(pid: str, on_host: Agent, monkeypatch: pyt
         shown = {"server": str(started.pid), "gone": str(1 << 23)}.get(pid, pid)
         monkeypatch.setattr(probe, "show", lambda unit, name: shown)
         own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        assert on_host._limits().open_files == {"server": 77, "gone": 0}.get(pid, own)
+        assert on_host.server.limits().open_files == {"server": 77, "gone": 0}.get(pid, own)
         started.kill()
 
 

@@ -84,6 +84,13 @@ def test_all_have_the_java_that_most_have() -> None:
     assert "Java 21" in fault and "17" in fault
 
 
+@pytest.mark.parametrize("of_others", [None, "17"])
+def test_a_host_without_java_is_named(of_others: str | None) -> None:
+    (first,), *others = faults(member("a", java=None), member("b", java=of_others), member("c", java=None))
+    assert first == "a (192.0.2.1) has no Java; run ./run.sh deploy"
+    assert [bool(each) for each in others] == [of_others is None, True]
+
+
 def test_all_have_the_ssl_that_most_have() -> None:
     with_ssl = replace(DESCRIBED, rmi_ssl=True)
     (fault,), ok, _ = faults(member("a"), member("b", described=with_ssl), member("c", described=with_ssl))

@@ -41,6 +41,14 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
     made.make_idle(tmp_path / "run")
 
 
+@pytest.mark.parametrize(("heap", "heap_bytes"), [("2g", 2 << 30), ("1536m", 1536 << 20), ("many", 0)])
+def test_the_heap_is_known_before_the_server_runs(heap: str, heap_bytes: int, tmp_path: Path) -> None:
+    """Or a run with more users than it holds would begin."""
+    limits = server.of(Description(user=getpass.getuser(), server={"HEAP": heap})).limits()
+    assert limits.heap_bytes == heap_bytes
+    assert limits.ports > 0
+
+
 def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
 

@@ -85,6 +85,16 @@ def test_this_machine_tells_what_it_has() -> None:
         assert probe.limits(str(server.pid)).heap_bytes == 3 * GIB
 
 
+@pytest.mark.parametrize(("user", "is_limited"), [("65534", True), ("0", False)])
+def test_an_account_may_have_so_many_processes(user: str, is_limited: bool) -> None:
+    """Root may have more."""
+    command = ["prlimit", "--nproc=77", "setpriv", "--reuid", user, "sh", "-c", "echo; read line"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout and server.stdout.readline()
+        tasks = probe.limits(str(server.pid)).tasks
+        assert (0 < tasks < 77) if is_limited else tasks > 77
+
+
 @pytest.mark.parametrize(("heap", "options"), [("", ["-Xms256m", "-Xmx1g", "-Xmx5256m"]), ("-Xmx2g", ["-Xmx2g"])])
 def test_the_heap_follows_the_users_where_nobody_chose_one(
     heap: str, options: list[str], monkeypatch: pytest.MonkeyPatch
