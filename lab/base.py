@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from framestorm.machine import execute
+from framestorm.model.files import remove_folder
 from framestorm.setup import archives
 from framestorm.setup.archives import Archive
 from lab.hosts import CONTROLLER_ADDRESS, HOME, USER
@@ -100,4 +101,4 @@ def prune(used: set[Path]) -> None:
     kept = {base.resolve() for base in used}
     for base in HOME.glob("base-*"):
         if base.is_dir() and base.resolve() not in kept:
-            shutil.rmtree(base)
+            remove_folder(base)

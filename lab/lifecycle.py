@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from framestorm import paths
+from framestorm.model.files import remove_folder
 from framestorm.setup import archives, packages
 from lab import base, groups, keys, network, registries, swarm
 from lab.hosts import HOME, LabError, LabHost, existing, planned
@@ -173,7 +174,7 @@ def down() -> int:
         count = len(existing()) + len(swarm.existing())
         _stop()
         for folder in (HOME / "hosts", swarm.FOLDER):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
     return count
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framestorm.machine import execute, wait_until
+from framestorm.model.files import remove_folder
 from framestorm.platform import images
 from framestorm.platform.openfaas import parts
 from framestorm.platform.openfaas.platform import stack_image
@@ -159,7 +160,7 @@ def _ensure_disk() -> Path:
     if disk.exists():
         return disk
     for former in HOME.glob("uml-*"):
-        shutil.rmtree(former)
+        remove_folder(former)
     home.mkdir(parents=True)
     with tempfile.TemporaryDirectory(dir=home) as scratch:
         execute("env", "-C", scratch, "apt-get", "download", "-o", "APT::Sandbox::User=root", KERNEL)

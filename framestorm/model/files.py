@@ -3,8 +3,9 @@
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,6 +57,15 @@ def sync_all(folder: Path) -> None:
     for path in (*folder.rglob("*"), folder, folder.parent):
         if path.is_file() or path.is_dir():
             sync(path)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder as a whole: if the removal is cut off, nothing has the folder's name, and would pass for it."""
+    gone = folder.with_name(f".{folder.name}.gone")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from framestorm import paths
+from framestorm.model.files import remove_folder
 from framestorm.setup import pieces as setup
 from framestorm.setup.log import call
 from framestorm.setup.pieces import Piece
@@ -90,7 +91,7 @@ def sources(modules: Sequence[Path]) -> Piece:
 def remove_caches() -> None:
     """Remove what was downloaded and compiled: for a cluster's programs, many times their own size."""
     for name in ("cache", "path"):
-        shutil.rmtree(HOME / name, ignore_errors=True)
+        remove_folder(HOME / name)
 
 
 def folder(module: Path, name: str) -> Path:

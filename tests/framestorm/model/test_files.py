@@ -35,3 +35,22 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         temporary.write_text("half")
         raise ZeroDivisionError
     assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_removal_that_is_cut_off_leaves_nothing_by_the_folder_s_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "complete").touch()
+
+    def stop(path: Path, ignore_errors: bool) -> None:
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as cut, pytest.raises(KeyboardInterrupt):
+        cut.setattr(files.shutil, "rmtree", stop)
+        files.remove_folder(folder)
+    assert not folder.exists()
+    files.remove_folder(folder)
+    assert not list(tmp_path.iterdir())
