@@ -1,5 +1,6 @@
 """The hosts of a run, as Ansible's inventory has them: how ssh reaches each, and how Ansible sets them up."""
 
+import configparser
 import os
 import re
 import shlex
@@ -20,6 +21,8 @@ from framestorm.parser import Parser
 from framestorm.setup import pieces as setup
 
 CONNECT_TIMEOUT_S = 5
+# The path of a socket has at most 107 bytes, of which a name of Ansible's and a suffix of ssh's take 28.
+LONGEST_FOLDER_OF_SOCKETS = 79
 
 
 @dataclass(frozen=True)
@@ -206,10 +209,19 @@ def main(words: Sequence[str]) -> int:
 def ansible_environment() -> dict[str, str]:
     """Return the environment in which Ansible reads an inventory in the same way for all that use it."""
     search_path = [str(paths.ANSIBLE_PYTHON.parent), str(paths.JAVA_HOME / "bin"), os.environ["PATH"]]
+    settings, sockets = paths.ANSIBLE / "ansible.cfg", paths.LOCAL / "ssh"
     return {
+        **({} if len(os.fsencode(sockets)) <= LONGEST_FOLDER_OF_SOCKETS else _without_sockets(settings)),
         **os.environ,
-        "ANSIBLE_CONFIG": str(paths.ANSIBLE / "ansible.cfg"),
-        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(paths.LOCAL / "ssh"),
+        "ANSIBLE_CONFIG": str(settings),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
         "LC_ALL": "C.UTF-8",  # without which Ansible refuses to start
         "PATH": os.pathsep.join(search_path),
     }
+
+
+def _without_sockets(settings: Path) -> dict[str, str]:
+    """Return the options of ssh in Ansible's settings but for those that keep connections: each task makes its own."""
+    parser = configparser.RawConfigParser()
+    parser.read(settings)
+    return {"ANSIBLE_SSH_ARGS": re.sub(r"-o Control\S+ *", "", parser["ssh_connection"]["ssh_args"])}

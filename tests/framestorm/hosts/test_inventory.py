@@ -246,6 +246,17 @@ def test_deploy_refuses_an_inventory_with_no_host_of_its_groups(
         inventory.main(["-i", str(tmp_path / "hosts.ini"), *words])
 
 
+def test_deploy_gets_on_in_a_folder_whose_path_is_too_long_for_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANSIBLE_SSH_ARGS", raising=False)
+    for length, options in ((79, None), (80, "-o ServerAliveInterval=5 -o ServerAliveCountMax=3")):
+        monkeypatch.setattr(paths, "LOCAL", Path("/" + "a" * (length - len("//ssh"))))
+        environment = inventory.ansible_environment()
+        assert len(environment["ANSIBLE_SSH_CONTROL_PATH_DIR"]) == length
+        assert environment.get("ANSIBLE_SSH_ARGS") == options
+    monkeypatch.setenv("ANSIBLE_SSH_ARGS", "-C")
+    assert inventory.ansible_environment()["ANSIBLE_SSH_ARGS"] == "-C"
+
+
 def test_deploy_takes_one_inventory_as_runs_do() -> None:
     with pytest.raises(UsageError, match="-i is given twice"):
         inventory.main(["-i", "a.ini", "-i", "b.ini"])
