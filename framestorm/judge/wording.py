@@ -117,9 +117,15 @@ def contrast_claim(contrast: Contrast) -> str:
 
 
 def contrast_row(contrast: Contrast) -> tuple[str, str, str, str, str, str]:
-    """Return a contrast for a table: metric, both figures, their change and its interval, and the claim."""
+    """Return a contrast for a table: metric, both figures, their change and its interval, and the claim.
+
+    Where there is no claim, the reason stands beside that.
+    """
     figures = side_figure(contrast, contrast.baseline), side_figure(contrast, contrast.candidate)
-    return contrast.about.title, *figures, change(contrast), change_ends(contrast), contrast_claim(contrast)
+    claim = contrast_claim(contrast)
+    if contrast.claim == NOT_COMPARED and contrast.why:
+        claim = f"{claim}: {contrast.why}"
+    return contrast.about.title, *figures, change(contrast), change_ends(contrast), claim
 
 
 def contrast_sentence(contrast: Contrast, baseline: str, candidate: str) -> str:

@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def test_a_run_that_is_the_same_passes(make_day: MakeDay) -> None:
     summary = judged(make_day(2), "last")
     assert (summary.verdict.word, summary.verdict.exit_status) == ("pass", 0)
     assert "against the baseline day-1: no worsening beyond a threshold was shown" in summary.verdict.text
+
+
+def test_what_is_not_compared_has_its_reason(make_day: MakeDay) -> None:
+    make_day(1, n=60)
+    folder = make_day(2, n=60)
+    summary = judged(folder, "last")
+    reason = "not compared: insufficient data (n < 200): n = 60"
+    page, markdown = unescape((folder / "index.html").read_text()), markdown_text(summary).replace("\\", "")
+    assert all(reason in text for text in (page, markdown, terminal_text(summary)))
 
 
 def test_last_best_and_main(make_day: MakeDay) -> None:
