@@ -65,6 +65,7 @@ def _whole(value: object) -> object:
 Count = Annotated[int, Field(ge=1), BeforeValidator(_whole), Meaning("a whole number of at least 1")]
 CountOrNone = Annotated[int, Field(ge=0), BeforeValidator(_whole), Meaning("a whole number of at least 0")]
 
+ListenPort = Annotated[int, Field(ge=1, le=65535), BeforeValidator(_whole), Meaning("a port from 1 to 65535")]
 
 # How study.yml names a function at an address of its own.
 ANY_URL = ", as in target: {kind: url, url: http://example.com/function}"

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from framestorm.model.study import Meaning, Text
-from framestorm.platform.base import Count, SettingError, TargetSettings
+from framestorm.platform.base import ListenPort, SettingError, TargetSettings
 from framestorm.platform.openfaas.platform import stack_functions, stack_image
 from framestorm.platform.quantities import Cores
 
@@ -19,7 +19,7 @@ class ContainerSettings(TargetSettings):
     image: Text | None = Field(
         None, description="Its image, as the nodes have it or can pull it; without one, that of function/stack.yml."
     )
-    port: Count = Field(8080, description="The port on which the function listens.")
+    port: ListenPort = Field(8080, description="The port on which the function listens.")
     cpu: Cores | None = Field(None, description="CPU limit of a replica: cores or thousandths (250m).")
     environment: Annotated[dict[str, str], Meaning("a mapping")] = Field(
         {}, description="Environment variables of the function."

@@ -24,7 +24,17 @@ Cores = Annotated[
     BeforeValidator(_number_as_text),
     Meaning("cores, or thousandths of one (250m)"),
 ]
-Bytes = Annotated[str, Field(pattern=r"^[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?$"), Meaning("a number of bytes (512Mi)")]
+Bytes = Annotated[
+    str,
+    Field(pattern=r"^[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?$"),
+    BeforeValidator(_number_as_text),
+    Meaning("a number of bytes (512Mi)"),
+]
+
+
+def of_kubernetes(size: str) -> str:
+    """Return a number of bytes as Kubernetes writes it: OpenFaaS and Docker take a small g and m, too."""
+    return size.replace("g", "G").replace("m", "M").replace("K", "k") if not size.endswith("i") else size
 
 
 def amount(quantity: str) -> float:

@@ -21,6 +21,8 @@ from framestorm.platform.base import SettingError
         ("knative", {"autoscaler": "hpa"}, "min_scale"),
         ("knative", {"min_scale": 3, "max_scale": 2}, "min_scale"),
         ("knative", {"cpu_request": "0"}, "cpu_request"),
+        ("knative", {"port": 70000}, "port"),
+        ("knative", {"path": "invoke"}, "path"),
         ("knative", {"image": None}, "image"),
         ("knative", {"function": "Echo"}, "function"),
         ("kserve", {"mode": "raw", "min_scale": 0}, "min_scale"),

@@ -15,6 +15,7 @@ from framestorm.connections import why_unreached
 from framestorm.endpoint import host_and_port
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.model.study import Meaning
 from framestorm.model.units import plural
 from framestorm.platform.base import (
     Check,
@@ -35,7 +36,7 @@ from framestorm.platform.kubernetes.needs import Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import PASSING, Trouble
 from framestorm.platform.kubernetes.usage import Kubelets
-from framestorm.platform.quantities import Bytes, Cores, amount
+from framestorm.platform.quantities import Bytes, Cores, amount, of_kubernetes
 
 NO_OP = "framestorm-noop"
 READY_WITHIN_S = 180.0
@@ -45,11 +46,13 @@ REACHED_WITHIN_S = 10.0
 # By this label the pods of the newest settings are told from those of the settings before.
 VERSION = "app.kubernetes.io/version"
 
+UrlPath = Annotated[str, Field(pattern="^/"), Meaning("a path that begins with /")]
+
 
 class FunctionSettings(ContainerSettings):
     """Settings of a function on a cluster, which the kit makes in a namespace of its own and removes at the end."""
 
-    path: Annotated[str, Field(pattern="^/")] = Field("/", description="The path of its address.")
+    path: UrlPath = Field("/", description="The path of its address.")
     cpu_request: Cores = Field("100m", description="CPU that each replica is promised.")
     memory: Bytes | None = Field(None, description="Memory that each replica is promised, and its limit (512Mi).")
     max_scale: Count | None = Field(
@@ -85,7 +88,7 @@ class FunctionSettings(ContainerSettings):
         if self.cpu:
             limits["cpu"] = self.cpu
         if self.memory:
-            requests["memory"] = limits["memory"] = _of_kubernetes(self.memory)
+            requests["memory"] = limits["memory"] = of_kubernetes(self.memory)
         return {
             "name": name,
             "image": self.image_name,
@@ -107,11 +110,6 @@ class FunctionSettings(ContainerSettings):
     def labels(self) -> dict[str, str]:
         """The labels of its objects."""
         return {**MANAGED, "app.kubernetes.io/name": self.function, VERSION: self.version}
-
-
-def _of_kubernetes(quantity: str) -> str:
-    """Return a number of bytes as Kubernetes writes it: OpenFaaS takes a small g and m, too."""
-    return quantity.replace("g", "G").replace("m", "M").replace("K", "k") if not quantity.endswith("i") else quantity
 
 
 S = TypeVar("S", bound=FunctionSettings)

@@ -1,7 +1,7 @@
 """Functions on KServe: an InferenceService, which Knative runs (serverless), or Kubernetes alone (raw)."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from framestorm.platform.deployment import Deployment
 from framestorm.platform.kubernetes import address, knative, plain, pod, watch
 from framestorm.platform.kubernetes.calibration import Found
 from framestorm.platform.kubernetes.cluster import NAMESPACE, Object
-from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings
+from framestorm.platform.kubernetes.function import ClusterPlatform, FunctionSettings, UrlPath
 from framestorm.platform.kubernetes.needs import KNATIVE_SERVING, KSERVE, METRICS_SERVER, Need
 from framestorm.platform.kubernetes.observation import Observation, Workload
 from framestorm.platform.kubernetes.pod import Trouble
@@ -28,7 +28,7 @@ class KServeSettings(FunctionSettings):
     """Settings of a function as an InferenceService of KServe, which has one container of its own (V1 protocol)."""
 
     kind: Literal["kserve"] = "kserve"
-    path: Annotated[str, Field(pattern="^/")] = Field(
+    path: UrlPath = Field(
         f"/v1/models/{FUNCTION}:predict", description=f"The path of its address; {FUNCTION} stands for its name."
     )
     memory: Bytes | None = Field(

@@ -13,7 +13,7 @@ from framestorm.errors import FramestormError
 from framestorm.platform.base import Check, Count, Platform, Reading, Site, attempt
 from framestorm.platform.container import ContainerSettings
 from framestorm.platform.openfaas import docker, parts
-from framestorm.platform.quantities import Bytes, amount
+from framestorm.platform.quantities import Bytes, amount, of_kubernetes
 from framestorm.platform.swarm import services
 from framestorm.platform.swarm.services import Object, SwarmService
 from framestorm.setup import pieces as setup
@@ -42,7 +42,7 @@ class SwarmSettings(ContainerSettings):
     def service(self) -> SwarmService:
         """The service that they ask for."""
         limits = [f"--limit-cpu={amount(self.cpu):g}"] if self.cpu else []
-        limits += [f"--limit-memory={amount(self.memory):.0f}"] if self.memory else []
+        limits += [f"--limit-memory={amount(of_kubernetes(self.memory)):.0f}"] if self.memory else []
         # The redirect knows its workers from its start.
         of_scale = {"replicas"} if self.route != "redirect" else set()
         version = hashlib.sha256(self.model_dump_json(exclude=of_scale).encode()).hexdigest()[:12]

@@ -69,6 +69,8 @@ NODES = [{"Status": {"Addr": f"198.18.0.22{number}"}} for number in (1, 2, 3)]
         ({"function": "noop", "route": "ingress"}, "target.route cannot be 'ingress'; allowed: mesh, dnsrr, redirect"),
         ({"function": "noop", "cpu": "fast"}, "cores, or thousandths of one"),
         ({"function": "No op"}, "target.function"),
+        ({"function": "noop", "port": 70000}, "target.port is 70000, but has to be a port from 1 to 65535"),
+        ({"function": "noop", "memory": "512MB"}, 'target.memory is "512MB", but has to be a number of bytes'),
     ],
 )
 def test_what_is_wrong_is_named(values: dict[str, object], what: str) -> None:
@@ -87,6 +89,16 @@ def test_what_is_asked_of_the_swarm() -> None:
     assert {"--endpoint-mode=dnsrr", "--network=framestorm"} <= set(by_name.words("study"))
     # More replicas of the same are no new service.
     assert settings.model_copy(update={"replicas": 5}).service.version == settings.service.version != by_name.version
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit"),
+    [("512m", 512_000_000), ("1g", 10**9), ("512Mi", 2**29), (536_870_912, 2**29), ("1.5Gi", 3 * 2**29)],
+)
+def test_a_memory_limit_may_be_written_as_docker_has_it(memory: object, limit: int) -> None:
+    settings = registry.read({"kind": "swarm", "function": "noop", "memory": memory})
+    assert isinstance(settings, SwarmSettings)
+    assert f"--limit-memory={limit}" in settings.service.words("study")
 
 
 def test_nodes_may_pull_from_a_registry_that_wants_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
