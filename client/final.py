@@ -21,6 +21,24 @@ class FinalResponse(http.client.HTTPResponse):
             version, status, reason = super()._read_status()  # type: ignore[misc]
         return version, status, reason
 
+    def begin(self) -> None:
+        super().begin()
+        if not self.chunked and len({*self.headers.get_all("Content-Length", ())}) > 1:
+            raise http.client.HTTPException("the answer has two lengths that differ")
+
+    def _read_next_chunk_size(self) -> int:
+        """Return the size; http.client takes one that is none for an answer that was cut off."""
+        is_cut_off = not self.fp.peek(1)
+        try:
+            size: int = super()._read_next_chunk_size()  # type: ignore[misc]
+        except ValueError:
+            if is_cut_off:
+                raise
+            size = -1
+        if size < 0:
+            raise http.client.HTTPException("a chunk has no size")
+        return size
+
 
 def breaks_http(error: object) -> bool:
     """Return whether an error is of an answer that is no HTTP, and not of one that was cut off."""

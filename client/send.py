@@ -316,7 +316,7 @@ def _cause(error: Exception) -> str:
     if isinstance(error, requests.Timeout | urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
     # requests wraps urllib3's MaxRetryError, whose reason tells a connection refused from one that broke.
-    wrapped = error.args[0] if error.args else None
+    wrapped = error.args[0] if isinstance(error, requests.RequestException) and error.args else error
     reason = getattr(wrapped, "reason", wrapped)
     if isinstance(reason, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
         return connect_cause(reason.__cause__)
@@ -324,6 +324,8 @@ def _cause(error: Exception) -> str:
         return "tls"
     if isinstance(reason, urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
-    if isinstance(reason, urllib3.exceptions.ProtocolError) and breaks_http(reason.args[-1]):
+    told = reason.args[-1] if isinstance(reason, urllib3.exceptions.ProtocolError) else error
+    # A chunk of -1 bytes is a ValueError.
+    if isinstance(told, urllib3.exceptions.InvalidChunkLength | ValueError) or breaks_http(told):
         return "not-http"
     return "reset"

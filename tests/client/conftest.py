@@ -77,6 +77,9 @@ ANSWERS = {
         raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"2\r\nxy\r\n" * 30_000 + b"0\r\n\r\n"
     ),
     "negative-chunk": Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello"),
+    "no-chunk-size": Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nxy\r\nzz\r\nhello"),
+    "cut-chunk": Answer(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nxy\r\n"),
+    "two-lengths": Answer(raw=b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nhello"),
     "early": Answer(raw=EARLY + b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok"),
     "reset": Answer(resets=True),
     "closed": Answer(raw=b""),

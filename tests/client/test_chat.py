@@ -209,6 +209,8 @@ ANSWERS = {
     ),
     "kept-alive": Answer(raw=CHUNKED + chunk(sse(delta("a"))), again=chunk(b": ping\n\n")),
     "kept-alive-from-the-start": Answer(raw=CHUNKED + chunk(sse(ROLE)), again=chunk(b": ping\n\n")),
+    "no-chunk-size": Answer(raw=CHUNKED + chunk(sse(delta("a"))) + b"zz\r\n"),
+    "cut-chunk": Answer(raw=CHUNKED + chunk(sse(delta("a")))),
     "reset": Answer(resets=True),
 }
 
@@ -333,6 +335,8 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("busy", "status-429"),
         ("large", "piece-too-large"),
         ("broken", "reset"),
+        ("no-chunk-size", "not-http"),
+        ("cut-chunk", "reset"),
         ("reset", "reset"),
     ],
 )

@@ -59,7 +59,10 @@ def test_what_the_function_says_of_itself_is_kept_in_part(client: Client) -> Non
         ("reset", "png-base64", "reset", None),
         ("closed", "png-base64", "reset", None),
         ("truncated", "png-base64", "reset", 200),
-        ("negative-chunk", "png-base64", "reset", 200),
+        ("negative-chunk", "png-base64", "not-http", 200),
+        ("no-chunk-size", "png-base64", "not-http", 200),
+        ("cut-chunk", "png-base64", "reset", 200),
+        ("two-lengths", "png-base64", "not-http", None),
     ],
 )
 def test_wrong_answers(client: Client, behaviour: str, encoding: str, cause: str, status: int | None) -> None:
