@@ -123,16 +123,24 @@ def audit(run: RunOptions, words: tuple[str, ...], own: argparse.Namespace) -> i
     folder.mkdir(parents=True)
     files.write(folder / FILE, record, indent=1)
     stop_signals = StopSignals()
-    n = len(inputs.numbers)
+    n, n_whole = len(inputs.numbers), 0
     with stop_signals.caught():
         for name, of_run, users in ((ALONE, order, 1), (LOAD, range(n), own.load_users)):
             times = "twice by one user" if users == 1 else f"once by {users} users together"
             note(f"{count(n)} inputs are sent {times}, until all were or -Jhold_s is over …")
             data = {inputs.name: inputs.write(of_run, folder, f"inputs-{name}")}
-            _run(_options(run, plan, data, users, folder / name), folder / name, len(of_run), stop_signals)
+            try:
+                n_whole += _run(
+                    _options(run, plan, data, users, folder / name), folder / name, len(of_run), stop_signals
+                )
+            except FramestormError:
+                # Stopped before the second run began: the first one has its answers.
+                if not (stop_signals.count and n_whole):
+                    raise
             if stop_signals.count:
                 break
-    ended = replace(record, state="stopped" if stop_signals.count else "complete", ended_ms=now_ms())
+    # What comes after the load of the second run stops nothing.
+    ended = replace(record, state="complete" if n_whole == len((ALONE, LOAD)) else "stopped", ended_ms=now_ms())
     files.write(folder / FILE, ended, indent=1)
     return show(folder)
 
@@ -184,14 +192,15 @@ def _options(run: RunOptions, plan: Plan, data: dict[str, str], users: int, run_
     return replace(run, what=replace(run.what, given=given), output=replace(run.output, run_dir=run_dir))
 
 
-def _run(options: RunOptions, run_dir: Path, requests: int, stop_signals: StopSignals) -> None:
-    """Make a run that ends once so many requests were answered."""
+def _run(options: RunOptions, run_dir: Path, requests: int, stop_signals: StopSignals) -> bool:
+    """Make a run that ends once so many requests were answered; returns whether it was not stopped before."""
     with in_background(partial(_stop_after, run_dir, requests)):
         conductor.run(options, stop_signals)
     build(run_dir)
     state = files.read(run_dir / "run.json", Record)
     if not stop_signals.count and state.state != "complete":
         raise FramestormError(f"the run {run_dir.name} {state.state}: {state.reason}; see {paths.shown(run_dir)}")
+    return state.state == "complete"
 
 
 def _stop_after(run_dir: Path, requests: int, is_over: threading.Event) -> None:

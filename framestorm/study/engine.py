@@ -71,14 +71,17 @@ class Engine:
                 if line.state == COMPLETE and (why := self._figures(line.run)[1]):
                     self._say(f"{line.run}: {why}; the run is made again")
             platforms = Platforms(self._record.site, self._folder.path)
+            is_stopped = False
             try:
                 for order, point, repetition in self.due():
                     self._one(platforms, order, point, repetition)
-                    if why := self._stopped():
+                    # What comes after the load of the last run stops nothing.
+                    if (why := self._stopped()) and next(self.due(), None) is not None:
                         self._say(why)
+                        is_stopped = True
                         break
                 is_whole = all(line.state == COMPLETE for line in self._folder.lines().values())
-                state = STOPPED if self._stopped() else COMPLETE if is_whole else PARTIAL
+                state = STOPPED if is_stopped else COMPLETE if is_whole else PARTIAL
                 self._folder.update(state=state, ended_ms=now_ms())
             finally:
                 for words in platforms.close():

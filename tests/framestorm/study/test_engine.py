@@ -1,6 +1,8 @@
 """What the engine runs, in which order, and when it stops; the runs themselves are made up."""
 
+import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -252,6 +254,18 @@ def test_which_runs_count(make, monkeypatch, tmp_path, state, word, why):
     run = Engine._run
     made = make(lambda _users, _before: 1.0)
     assert run(Engine(StudyFolder(made.where.path), None), RunOptions(What(tmp_path / "x.jmx"))) == why
+
+
+@pytest.mark.parametrize(("number", "state"), [(5, "stopped"), (6, "complete")])
+def test_an_interrupt_after_the_last_load_stops_nothing(make, number, state):
+    def mean_ms(_users: str, _before: int) -> float:
+        if len(made.users) == number:
+            os.kill(os.getpid(), signal.SIGINT)
+        return 1.0
+
+    made = make(mean_ms)
+    made.run()
+    assert (len(made.users), StudyFolder(made.where.path).record.state) == (number, state)
 
 
 def test_each_run_is_told_by_its_point(make, monkeypatch):
