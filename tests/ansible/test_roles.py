@@ -195,6 +195,26 @@ def test_a_deployment_goes_through_the_packages_after_one_that_did_not_end(left:
     play(tmp_path, [look, decide, goes, *begin, look, decide, check("goes is defined")], given)
 
 
+@pytest.mark.parametrize("playbook", ["site.yml", "uninstall.yml"])
+def test_what_ufw_says_is_read_also_on_a_host_with_another_language(
+    playbook: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ufw = tmp_path / "bin" / "ufw"
+    ufw.parent.mkdir()
+    ufw.write_text('#!/bin/sh\n[ "${LANGUAGE:-$LC_ALL}" = C ] && echo Status: inactive || echo État : inactif\n')
+    ufw.chmod(0o755)
+    for name in ("LANG", "LC_ALL", "LANGUAGE"):
+        monkeypatch.setenv(name, "C.UTF-8" if name == "LC_ALL" else "fr_FR.UTF-8")
+    see, note = "See which rules the firewall has and how it stands", "Note how it stood, so that it can be taken back"
+    for step, each in enumerate(load(ANSIBLE / playbook)):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        environment = {**each["environment"], "PATH": f"{ufw.parent}:{os.environ['PATH']}"}
+        tasks = tasks_of("roles/common/tasks/firewall.yml", see, note)
+        play(folder, tasks, {"framestorm_settings": str(folder)}, environment=environment)
+        assert "Status: inactive" in (folder / "firewall-before").read_text()
+
+
 def test_what_a_removal_leaves_that_is_cut_off_does_not_pass_for_the_whole(tmp_path: Path) -> None:
     home, kit = tmp_path / "home", tmp_path / "kit"
     for folder in (kit, home / "jmeter"):
