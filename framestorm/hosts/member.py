@@ -116,7 +116,10 @@ class Member:
         sources = zlib.compress(json.dumps(modules).encode())
         self._send(f"{len(sources)}\n".encode() + sources)
         self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._threads = (self._listener, threading.Thread(target=self._ping, daemon=True))
+        # Read all the time: ssh or kubectl that tells much, as ssh -vvv, would wait for a reader.
+        self._last_words = ""
+        self._reader = threading.Thread(target=self._read_words, daemon=True)
+        self._threads = (self._listener, self._reader, threading.Thread(target=self._ping, daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -263,6 +266,14 @@ class Member:
         self._listener.join(READ_WITHIN_S)
         return True
 
+    def _read_words(self) -> None:
+        assert self._agent.stderr is not None  # noqa: S101 - it is a pipe
+        lines = messages.DescriptorLines(self._agent.stderr.fileno())
+        with contextlib.suppress(OSError, ValueError):  # closed under way, or a line without end
+            while not lines.ended and not self._done.is_set():
+                for line in filter(bytes.strip, lines.wait(LOOK_EVERY_S)):
+                    self._last_words = line.decode(errors="replace").strip()
+
     def _send(self, data: bytes) -> None:
         with contextlib.suppress(OSError, ValueError), self._send_lock:
             if self._agent.stdin is not None:
@@ -324,10 +335,10 @@ class Member:
             self._answers.put(answer)
 
     def _why_silent(self, otherwise: str) -> str:
-        if self._agent.poll() is None or self._agent.stderr is None:
+        if self._agent.poll() is None:
             return otherwise
-        words = self._agent.stderr.read().decode(errors="replace").strip().splitlines()
-        return f"{self.host.by} says: {words[-1]}" if words else otherwise
+        self._reader.join(2 * LOOK_EVERY_S)  # what ssh left behind to share its connection may hold the pipe open
+        return f"{self.host.by} says: {self._last_words}" if self._last_words else otherwise
 
 
 def _number(text: str) -> float:

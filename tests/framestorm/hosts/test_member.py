@@ -234,10 +234,26 @@ def test_a_loss_is_told_in_the_agent_s_own_words(saying: Callable[..., Member]) 
         saying(failed).ask(messages.TellFacts([]), HostFacts, 20)
 
 
+def test_who_reaches_the_host_may_say_much_beside(running: Callable[..., Member]) -> None:
+    """As ssh -vvv does, for as long as the run lasts."""
+    much = "yes 'debug1: channel 0' | head -c 1000000 >&2"
+    member = running("sh", "-c", f"""{much}; echo '{{"type":"Ready","time_ms":1}}'; exec sleep 60""")
+    assert member._answer(messages.Ready, 20).time_ms == 1
+    assert member._why_silent("it is alive") == "it is alive"
+
+
 def test_a_host_that_is_not_reached_is_told_in_the_words_of_ssh(running: Callable[..., Member]) -> None:
     member = running("sh", "-c", "echo 'Warning: new key' >&2; echo 'No route to host' >&2; exit 255")
     member._agent.wait()
     assert member.look() == "ssh says: No route to host"
+
+
+def test_a_connection_that_ssh_shares_does_not_hide_why_it_ended(running: Callable[..., Member]) -> None:
+    """With ControlPersist, a process that stays in the background has the pipe too."""
+    member = running("sh", "-c", "sleep 300 >/dev/null & echo 'Connection reset' >&2; exit 255")
+    member._agent.wait()
+    assert member.look() == "ssh says: Connection reset"
+    os.killpg(member._agent.pid, signal.SIGKILL)
 
 
 def test_a_host_cannot_fill_the_disk(
