@@ -17,7 +17,7 @@ from framestorm.model.plan import Plan
 from framestorm.model.search import LoadRange, Outcome, Probe
 from framestorm.model.summary import LabelSummary, Summary, Times
 from framestorm.model.units import plural
-from framestorm.results.samples import read_samples
+from framestorm.results.samples import Samples, read_samples
 from framestorm.run.options import Output
 from framestorm.run.preparation import check_criteria
 from framestorm.stats.batches import FEWEST_EVENTS, rate_ends
@@ -174,19 +174,17 @@ def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None)
     Raises:
         FramestormError: there are too few answers without an error for a rate, and no lower load had more of them.
     """
-    summary, ended_ms = files.read(run_dir / "summary.json", Summary), read_samples(run_dir).ended_ms
-    span_ms = float(ended_ms[-1] - ended_ms[0]) if ended_ms.size >= FEWEST_EVENTS else 0.0
-    rate_per_s, low, high = summary.main.rate_per_s or 0.0, None, None
-    if span_ms:
-        # Between answers: that a first answer takes its time is no part of the rate.
-        rate_per_s = 1000 * (ended_ms.size - 1) / span_ms
-        low, high = rate_ends(ended_ms, rate_per_s)
-    elif load <= over.low or not _has_collapsed(summary.main):
-        at_once = ", all at once" if ended_ms.size >= FEWEST_EVENTS else ""
+    summary, samples = files.read(run_dir / "summary.json", Summary), read_samples(run_dir)
+    has_collapsed, (low, high) = _has_collapsed(summary.main), (None, None)
+    n, rate_per_s = samples.ended_ms.size, _rate_of_answers(samples)
+    if rate_per_s is None or (n < FEWEST_EVENTS and (load <= over.low or not has_collapsed)):
+        at_once = ", all at once" if n >= FEWEST_EVENTS else ""
         raise FramestormError(
-            f"{over.at(load)}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {ended_ms.size}"
-            f"{at_once}; see {run_dir}/index.html, or give longer probes by --probe-s"
+            f"{over.at(load)}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {n}{at_once}; see "
+            f"{run_dir}/index.html, or give longer probes by --probe-s"
         )
+    if not has_collapsed:
+        low, high = rate_ends(samples.ended_ms, rate_per_s)
     return Probe(
         load,
         run_dir.name,
@@ -198,6 +196,19 @@ def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None)
         answered_low=low,
         answered_high=high,
     )
+
+
+def _rate_of_answers(samples: Samples) -> float | None:
+    """Return the rate of answers without an error while requests were sent; None without any time.
+
+    It begins with the first answer: that this one takes its time is no part of the rate.
+    """
+    loaded, ended_ms = samples.loaded, samples.ended_ms.tolist()
+    ends_ms = (loaded["start_ms"] + loaded["rtt_ms"]).drop_nulls().to_list()
+    first_ms = min(ends_ms, default=math.inf)
+    span_ms = max([*loaded["start_ms"], *ended_ms[-1:]], default=-math.inf) - first_ms
+    n = len(ended_ms) - (ended_ms[:1] == [first_ms])
+    return 1000 * n / span_ms if span_ms > 0 else None
 
 
 def _label(judgement: Judgement, summary: Summary) -> LabelSummary | None:

@@ -113,7 +113,10 @@ class Ladder:
         knee, of_lowest, interval = self._knee(), _of_mean(lowest), None
         if of_lowest is not None and capacity.high is not None:
             half = math.hypot(of_lowest, math.log(capacity.high / capacity.value))
-            interval = (_digits(knee * math.exp(-half)), _digits(knee * math.exp(half)))
+            low, high = knee * math.exp(-half), knee * math.exp(half)
+            # Of whole numbers, so that the answer, which is one, lies within.
+            is_whole = self.over.is_whole
+            interval = (float(math.floor(low)), float(math.ceil(high))) if is_whole else (_digits(low), _digits(high))
         falls_to = self._rungs[top] if self._rungs[top] < FALLS * capacity.value else None
         highest = max(self.over.low, self._rounded(knee))
         return Highest("found", highest, None, None, None, interval=interval, capacity=capacity, falls_to=falls_to)

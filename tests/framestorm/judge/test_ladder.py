@@ -69,6 +69,13 @@ def test_capacity_and_the_users_that_reach_it(rate: Rate, capacity: float, users
     assert rate(256) != capacity or inside >= 45
 
 
+def test_the_users_that_reach_it_lie_within_their_interval() -> None:
+    for rate in (lambda users: min(18.8 * users, 78), servers(21, 0.5), servers(4, 0.05)):
+        _, answer = searched(rate)
+        assert answer.highest and answer.interval
+        assert answer.interval[0] <= answer.highest <= answer.interval[1]
+
+
 def test_a_rate_that_falls_again_is_said() -> None:
     _, answer = searched(by_a_lock)
     assert answer.capacity and answer.capacity.value == pytest.approx(320, rel=0.05)
