@@ -42,8 +42,9 @@ def load_key(run: Summary | Record) -> str:
 
 def _in_words(record: Record, unit: str, series: Series, tell: Callable[[Load], str]) -> str:
     properties = record.properties
-    if {"tasks", "workers"} <= properties.keys():
-        return f"{properties['tasks']} tasks of {properties.get('task_s', '?')} s on {properties['workers']} workers"
+    # Those of jmx/tasks.jmx; other plans have properties of some of these names.
+    if {"tasks", "task_s", "workers"} <= properties.keys():
+        return f"{properties['tasks']} tasks of {properties['task_s']} s on {properties['workers']} workers"
     loads = [load for load in record.loads if not (load.is_aside or load.is_timer)] or _of_series(series)
     timers = [load for load in record.loads if load.is_timer and load.points]
     of_groups = []

@@ -72,6 +72,8 @@ def test_the_load_of_a_run_that_did_not_record_it() -> None:
     assert load_in_words(summary_of(1, series=series.Series(threads=threads))) == "up to 7 users"
     tasks = Record(properties={"tasks": "20", "workers": "4", "task_s": "0.1"})
     assert load_in_words(summary_of(1, run=tasks)) == "20 tasks of 0.1 s on 4 workers"
+    own = Record(properties={"tasks": "20", "workers": "4"}, loads=(load("users", (0, 4), (10, 4)),))
+    assert load_in_words(summary_of(1, run=own)) == "4 users for 10 s", "of a plan with properties of its own"
 
 
 def judged(*states: Any, default: bool = False) -> Summary:
