@@ -6,6 +6,7 @@ uses the common parts in parts.html.j2.
 
 import importlib.util
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from framestorm.results.reading import ReportError
 from framestorm.results.times import LAST_MS
 
 TEMPLATES = Path(__file__).parent / "templates"
+# Options that take what must not exist.
+NEW_FILES = ("-o", "--reportoutputfolder", "-l", "--logfile")
 FORMATS = ("duration", "percent", "count", "rate", "size", "significant", "cores", "core_count", "size_rate")
 
 
@@ -79,7 +82,7 @@ def _environment() -> jinja2.Environment:
         bytecode_cache=_Compiled(),
     )
     formats = {name: _or_dash(getattr(units, name)) for name in FORMATS}
-    environment.filters.update(formats | {"utc": utc, "value": value, "quoted": shlex.quote})
+    environment.filters.update(formats | {"utc": utc, "value": value, "quoted": shlex.quote, "repeatable": repeatable})
     return environment
 
 
@@ -106,6 +109,17 @@ def _plotly() -> str:
         raise ReportError("the Python package plotly is not installed in this environment; ./run.sh sets it up")
     script = (Path(spec.origin).parent / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
     return script.replace("</script", "<\\/script")
+
+
+def repeatable(words: Sequence[str]) -> list[str]:
+    """Return the words of a command without the new folder and file that it named: these exist now."""
+    left, repeated = iter(words), []
+    for word in left:
+        if word in NEW_FILES:
+            next(left, None)
+        elif not re.match(r"-[ol]|--(reportoutputfolder|logfile)=", word):
+            repeated.append(word)
+    return repeated
 
 
 def value(setting: Any) -> str:

@@ -15,7 +15,7 @@ from framestorm.model.units import plural
 from framestorm.points.folder import STOPPED, StudyFolder, StudyRecord
 from framestorm.points.results_csv import write_rows
 from framestorm.points.study_results import StudyResults
-from framestorm.report.document import render
+from framestorm.report.document import render, repeatable
 from framestorm.report.junit import Case, suite_xml
 from framestorm.results.reading import ReportError
 from framestorm.stats.estimate import Estimate
@@ -200,15 +200,8 @@ def page_html(summary: StudySummary) -> str:
 
 def repeating_command(study: StudyRecord) -> list[str]:
     """Return the command that takes the study again, with its seed: the same order of runs."""
-    command = iter(study.command or ("./run.sh", "study", study.name))
-    words = []
-    for word in command:
-        if word == "-o":
-            next(command, None)  # that folder exists now
-        elif word == "--all":
-            words.append(study.name)
-        elif word != "--resume" and not word.startswith("-o"):
-            words.append(word)
+    command = repeatable(study.command or ("./run.sh", "study", study.name))
+    words = [study.name if word == "--all" else word for word in command if word != "--resume"]
     if not any(word.split("=")[0] == "--seed" for word in words):
         words += ["--seed", str(study.seed)]
     return words

@@ -1,8 +1,10 @@
 """The first screen of a run's page: the load in words, criteria, key figures, and the run over time."""
 
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +218,20 @@ def test_names_in_junit_stay_the_same_from_run_to_run(three_users: Any) -> None:
     cases = {(case.get("classname"), case.get("name")) for case in ET.parse(again / "junit.xml").iter("testcase")}  # noqa: S314
     assert ("framestorm.face-blur.frame", "not (frame success < 100 %)") in cases
     assert "folder" in junit_xml(read(again / "summary.json", Summary))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("-t a.jmx -l out.jtl -Jload='4 users' -o out", "-t a.jmx '-Jload=4 users'"),
+        ("-t a.jmx --reportoutputfolder out --logfile=b.jtl -j log", "-t a.jmx -j log"),
+        ("-n -oout --live --fail-if 'p95 > 1 s'", "-n --live --fail-if 'p95 > 1 s'"),
+    ],
+)
+def test_the_command_to_repeat_a_run_names_no_folder_that_exists(words: str, shown: str) -> None:
+    page = page_html(summary_of(1, run=Record(command=("./run.sh", *shlex.split(words)))))
+    (command,) = re.findall(r'<code class="command">(.*?)</code>', page)
+    assert unescape(re.sub("<[^>]*>", "", command)) == f"./run.sh {shown}"
 
 
 def test_a_dot_of_a_label_does_not_divide_its_class(tmp_path: Path) -> None:
