@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from authorities import tls_context
-from connections import connect_cause
+from connections import connect_cause, tls_cause
 from final import FinalResponse, breaks_http
 from headers import server_name, with_given
 from traceparent import Traceparent
@@ -105,7 +105,7 @@ class Caller:
             cause = "connect-timeout" if cause == "connect" else "timeout"
         except ssl.SSLError as error:
             is_broken = cause == "reset" and isinstance(error, ssl.SSLEOFError)
-            cause = self._cut_by or ("reset" if is_broken else "tls")
+            cause = self._cut_by or ("reset" if is_broken else tls_cause(error))
         except (OSError, http.client.HTTPException, ValueError) as error:  # the last by a chunk of -5 bytes
             cause = connect_cause(error) if cause == "connect" else cause
             cause = self._cut_by or ("not-http" if breaks_http(error) else cause)

@@ -9,7 +9,7 @@ import grpc
 
 import authorities
 import messages
-from connections import NOT_CONNECTED
+from connections import is_connected
 from headers import given, masked, server_name
 from send import MAX_ANSWER_BYTES, Reply
 from tensors import NamedModel
@@ -43,6 +43,7 @@ _CAUSES_OF_UNAVAILABLE = (
     ("connect", re.compile(_UNCONNECTED + "|errors resolving|dns resolution failed", re.IGNORECASE)),
     ("reset", re.compile("stream removed|socket closed|connection reset|broken pipe|goaway|recvmsg", re.IGNORECASE)),
 )
+_WHY_NO_TLS = re.compile(r"(?:OPENSSL_internal:(?:CERTIFICATE_VERIFY_FAILED: )?|UNAUTHENTICATED: )([\w ]+)")
 # A page of a gateway, in place of an answer of gRPC.
 _HTTP_STATUS = re.compile(r"received http2 header with status: (\d{3})", re.IGNORECASE)
 # Of the protocol itself, and so no metadata of a request.
@@ -155,7 +156,7 @@ class GrpcSender:
             status=status,
             headers=_NO_HEADERS,
             body=body,
-            sent_bytes=0 if cause in NOT_CONNECTED else len(request),
+            sent_bytes=len(request) if is_connected(cause) else 0,
             received_bytes=len(body),
             cause=cause,
             censored=cause in {"timeout", "connect-timeout"},
@@ -184,7 +185,8 @@ def _cause(error: grpc.RpcError, is_time_over: bool) -> str:
     if code is grpc.StatusCode.UNAVAILABLE:
         for cause, pattern in _CAUSES_OF_UNAVAILABLE:
             if pattern.match(detail):
-                return cause
+                why = _WHY_NO_TLS.search(detail) if cause == "tls" else None
+                return f"tls: {why[1].replace('_', ' ').lower()}" if why else cause
     word = f"grpc-{code.name.lower().replace('_', '-')}"
     return f"{word}: {detail[:_DETAIL_CHARACTERS]}" if detail else word
 

@@ -15,7 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 import authorities
 from coding import codings, is_readable
-from connections import NOT_CONNECTED, connect_cause
+from connections import connect_cause, is_connected, tls_cause
 from final import FinalResponse, TimedResponse, breaks_http, stamp_options
 from headers import given, server_name
 from traceparent import Traceparent
@@ -148,7 +148,7 @@ class Sender:
         is_ended = exchange.is_left or cause == "reset"
         if is_ended and receiver is not None and receiver.whole_ns is not None:
             ended_ns, cause = receiver.whole_ns, None
-        if cause in NOT_CONNECTED:
+        if not is_connected(cause):
             exchange.sent_bytes = 0
         return Reply(
             start_ms=start_ms,
@@ -245,7 +245,7 @@ class _TlsConnection(_Connection, HTTPSConnection):
         except TimeoutError as error:  # which urllib3 takes for that of an answer
             raise urllib3.exceptions.ConnectTimeoutError(self, "handshake") from error
         except ssl.SSLError as error:  # told from those of a connection that stood
-            raise urllib3.exceptions.SSLError("handshake") from error
+            raise urllib3.exceptions.SSLError(tls_cause(error)) from error
 
 
 class _TimedConnection(_Connection):
@@ -320,8 +320,8 @@ def _cause(error: Exception) -> str:
     reason = getattr(wrapped, "reason", wrapped)
     if isinstance(reason, urllib3.exceptions.NewConnectionError | urllib3.exceptions.NameResolutionError):
         return connect_cause(reason.__cause__)
-    if isinstance(reason, urllib3.exceptions.SSLError) and not isinstance(reason.args[0], ssl.SSLEOFError):
-        return "tls"
+    if isinstance(reason, urllib3.exceptions.SSLError) and not isinstance(why := reason.args[0], ssl.SSLEOFError):
+        return tls_cause(why) if isinstance(why, ssl.SSLError) else str(why)
     if isinstance(reason, urllib3.exceptions.ReadTimeoutError | TimeoutError):
         return "timeout"
     told = reason.args[-1] if isinstance(reason, urllib3.exceptions.ProtocolError) else error

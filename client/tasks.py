@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from arguments import DAY_S, count, number, statuses, url
-from connections import NOT_CONNECTED
+from connections import is_connected
 from dispatch import Dispatcher, DispatchError, Result
 from headers import given, masked
 from interrupt import Interrupts, Stopped
@@ -113,7 +113,7 @@ def _ready(options: argparse.Namespace) -> Dispatcher:
 
 def _write_sample(account: Account, result: Result, intended_ms: float, sent_bytes: int) -> None:
     handover, outcome = result.handover, result.outcome
-    is_sent = handover.caller is not None and outcome.cause not in NOT_CONNECTED
+    is_sent = handover.caller is not None and is_connected(outcome.cause)
     account.sample(
         handover.task,
         intended_ms=intended_ms,

@@ -19,6 +19,7 @@ from tests.client.conftest import hashed
 from tests.odd_server import OddServer, serving_oddly
 
 NAME = "hello.default.example.com"
+WRONG_NAME = {"Host: 127.0.0.1": "tls: IP address mismatch"}
 
 
 def by_frame_client(url: str) -> tuple[int | None, str | None]:
@@ -77,14 +78,15 @@ def test_a_certificate_for_another_name_is_not_accepted(
 ) -> None:
     server, _ = encrypted
     monkeypatch.setenv("FRAMESTORM_HEADERS", header)
-    assert send(f"https://localhost:{server.port}/") == (None, "tls")
+    status, cause = send(f"https://localhost:{server.port}/")
+    assert (status, str(cause).split(",")[0]) == (None, WRONG_NAME.get(header, "tls: Hostname mismatch"))
     assert server.received == []
 
 
 @clients
 def test_no_tls_where_it_is_called_for_is_told_from_no_connection(send: Send) -> None:
     with serving_oddly(OddServer(greeting=b"220 ready\r\n")) as server:
-        assert send(f"https://127.0.0.1:{server.port}/") == (None, "tls")
+        assert send(f"https://127.0.0.1:{server.port}/") == (None, "tls: wrong version number")
 
 
 @clients
@@ -102,7 +104,7 @@ def test_the_authorities_of_the_system_count(
     monkeypatch.setenv("FRAMESTORM_HEADERS", f"Host: {NAME}")
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
     monkeypatch.setenv("SSL_CERT_DIR", "/nowhere")
-    assert send(f"https://127.0.0.1:{server.port}/") == (None, "tls")
+    assert send(f"https://127.0.0.1:{server.port}/") == (None, "tls: self-signed certificate")
     where = {"SSL_CERT_FILE": certificate, "SSL_CERT_DIR": hashed(certificate, tmp_path / "authorities")}[place]
     monkeypatch.setenv(place, str(where))
     assert send(f"https://127.0.0.1:{server.port}/") == (200, None)

@@ -344,7 +344,9 @@ def test_tls_and_what_does_not_fit_it(models: ModelServer, certificate: tuple[Pa
                 causes[name] = Done(process).samples[0]["cause"]
     assert causes == {
         **dict.fromkeys(("right", "a folder", "of the system", "of gRPC")),
-        **dict.fromkeys(("not trusted", "not of a system", "another name", "TLS to plain"), "tls"),
+        **dict.fromkeys(("not trusted", "not of a system"), "tls: self signed certificate"),
+        "another name": "tls: hostname verification check failed",
+        "TLS to plain": "tls: wrong version number",
         **dict.fromkeys(("plain to TLS", "TLS without HTTP/2"), "not-grpc"),
     }
 
