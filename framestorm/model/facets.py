@@ -128,7 +128,7 @@ def _allows(facet: str, value: str) -> bool:
     if facet == CONDITION:
         return bool(_CONDITION.fullmatch(value))
     if facet == GRPC:
-        return bool(_GRPC_MODEL.fullmatch(value))
+        return is_model_by_grpc(value)
     if facet == STATUSES:
         return bool(_STATUSES.fullmatch(value))
     limits = _RANGE.fullmatch(facet)
@@ -138,6 +138,11 @@ def _allows(facet: str, value: str) -> bool:
         return False
     least, most = limits["least"] or limits["low"] or "-inf", limits["high"] or _largest(facet)
     return float(least) <= float(value) <= float(most)
+
+
+def is_model_by_grpc(url: str) -> bool:
+    """Return whether a URL is that of a model that is called by gRPC."""
+    return bool(_GRPC_MODEL.fullmatch(url))
 
 
 def _is_object(text: str) -> bool:

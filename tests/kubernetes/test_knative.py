@@ -111,7 +111,7 @@ def test_a_function_that_does_not_scale_to_zero_is_waited_for_as_long_as_its_win
         Knative(SITE, tmp_path).prepare(settings(from_zero=True, window_s=6))
 
 
-def test_the_one_replica_is_that_of_the_newest_settings(cluster: Cluster, tmp_path: Path) -> None:
+def test_each_route_leads_to_the_newest_settings_by_http_and_by_grpc(cluster: Cluster, tmp_path: Path) -> None:
     """The one of the settings before lets its last requests end, in most of a minute."""
     one = {"route": "handler", "min_scale": 1, "max_scale": 1}
     status = {**objects.running(), "podIP": "198.18.64.9", "podIPs": [{"ip": "198.18.64.9"}]}
@@ -120,8 +120,17 @@ def test_the_one_replica_is_that_of_the_newest_settings(cluster: Cluster, tmp_pa
     cluster.apply([objects.namespace(NAMESPACE), ending])
     cluster.delete("pod", "an-old-pod", NAMESPACE)
     try:
+        platform = Knative(SITE, tmp_path)
         with controllers(cluster, NAMESPACE, lambda: status):
-            assert Knative(SITE, tmp_path).prepare(settings(**one)) == "http://198.18.64.9:8080/"
+            assert platform.prepare(settings(**one)) == "http://198.18.64.9:8080/"
+            by_grpc = {**one, "protocol": "grpc", "path": "/iris"}
+            assert platform.prepare(settings(**by_grpc)) == "grpc://198.18.64.9:8080/iris"
+            assert platform.prepare(settings(**by_grpc | {"route": "queue-proxy"})) == "grpc://198.18.64.9:8013/iris"
+            url = platform.prepare(settings(**by_grpc | {"route": "ingress"}))
+        assert url == f"grpc://127.0.0.1:{NODE_PORT}/iris"
+        assert platform.headers() == {"Host": f"echo.{NAMESPACE}.example.test"}
+        (container,) = service(cluster)["spec"]["template"]["spec"]["containers"]
+        assert container["ports"][0]["name"] == "h2c"
     finally:
         gone = json.dumps({"metadata": {"finalizers": []}})
         cluster.call("patch", "pod", "an-old-pod", "--namespace", NAMESPACE, "--type=merge", "--patch", gone)

@@ -135,8 +135,13 @@ def test_a_study_that_was_killed_goes_on_without_what_it_had_made(cluster: Clust
 
 def test_the_one_replica_is_called_by_its_own_address(cluster: Cluster, tmp_path: Path) -> None:
     status = {**objects.running(), "podIP": "198.18.64.9", "podIPs": [{"ip": "198.18.64.9"}]}
+    platform, by_grpc = Plain(SITE, tmp_path), {"protocol": "grpc", "path": "/iris"}
     with controllers(cluster, lambda: status):
-        assert Plain(SITE, tmp_path).prepare(settings(route="pod", port=9000)) == "http://198.18.64.9:9000/"
+        assert platform.prepare(settings(route="pod", port=9000)) == "http://198.18.64.9:9000/"
+        assert platform.prepare(settings(route="pod", port=9000, **by_grpc)) == "grpc://198.18.64.9:9000/iris"
+        url = platform.prepare(settings(**by_grpc))
+    (port,) = cluster.get("service", "echo", NAMESPACE)["spec"]["ports"]
+    assert url == f"grpc://127.0.0.1:{port['nodePort']}/iris"
 
 
 def test_pods_call_a_function_of_a_study_by_its_name_in_the_cluster(cluster: Cluster, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from framestorm.platform.base import SettingError
         ("knative", {"cpu_request": "0"}, "cpu_request"),
         ("knative", {"port": 70000}, "port"),
         ("knative", {"path": "invoke"}, "path"),
+        ("kserve", {"protocol": "grpc"}, "path"),
         ("knative", {"image": None}, "image"),
         ("knative", {"function": "Echo"}, "function"),
         ("kserve", {"mode": "raw", "min_scale": 0}, "min_scale"),

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from framestorm.connections import why_unreached
 from framestorm.endpoint import host_and_port
 from framestorm.errors import FramestormError
 from framestorm.machine import wait_until
+from framestorm.model.facets import is_model_by_grpc
 from framestorm.model.study import Meaning
 from framestorm.model.units import plural
 from framestorm.platform.base import (
@@ -53,6 +54,11 @@ class FunctionSettings(ContainerSettings):
     """Settings of a function on a cluster, which the kit makes in a namespace of its own and removes at the end."""
 
     path: UrlPath = Field("/", description="The path of its address.")
+    protocol: Literal["http", "grpc"] = Field(
+        "http",
+        description="How it is called; grpc is for the plans of models (infer.jmx), whose path is the model's name, as "
+        "in /iris.",
+    )
     cpu_request: Cores = Field("100m", description="CPU that each replica is promised.")
     memory: Bytes | None = Field(None, description="Memory that each replica is promised, and its limit (512Mi).")
     max_scale: Count | None = Field(
@@ -66,6 +72,8 @@ class FunctionSettings(ContainerSettings):
             raise SettingError("cpu_request", "cpu_request 0: without a request, nothing bounds the number of replicas")
         if self.cpu and amount(self.cpu) < amount(self.cpu_request):
             raise SettingError("cpu", f"cpu {self.cpu} is less than cpu_request, {self.cpu_request}")
+        if self.protocol == "grpc" and not is_model_by_grpc(f"grpc://host{self.path}"):
+            raise SettingError("path", f"path {self.path}: by gRPC, it is the model's name, as in /iris or /iris/2")
 
     @property
     def most(self) -> int | None:
@@ -92,7 +100,8 @@ class FunctionSettings(ContainerSettings):
         return {
             "name": name,
             "image": self.image_name,
-            "ports": [{"containerPort": self.port}],
+            # By this name Knative knows a program that speaks HTTP/2 without TLS.
+            "ports": [{"containerPort": self.port, **({"name": "h2c"} if self.protocol == "grpc" else {})}],
             "env": [{"name": key, "value": value} for key, value in self.variables.items()],
             "resources": {"requests": requests, **({"limits": limits} if limits else {})},
         }

@@ -22,8 +22,8 @@ SERVICES = "services.serving.knative.dev"
 SERVICE = "serving.knative.dev/service"
 REVISION = "serving.knative.dev/revision"
 SYSTEM = "knative-serving"
-# Of the activator and of queue-proxy, for HTTP/1.
-PROXY_PORT = 8012
+# Of the activator and of queue-proxy, for HTTP/1 and for HTTP/2.
+PROXY_PORTS = {"http": 8012, "grpc": 8013}
 KINDS = (watch.DEPLOYMENTS, watch.POD_AUTOSCALERS, watch.SERVERLESS_SERVICES)
 
 # Over which Knative's own autoscaler takes its mean, unless the cluster is set otherwise.
@@ -163,7 +163,7 @@ class Knative(ClusterPlatform[KnativeSettings]):
         service = observation.item()
         if service is None:
             raise FramestormError(f"service {settings.function} in namespace {NAMESPACE} was deleted")
-        url = f"{service['status']['url']}{settings.path}"
+        url = url_of(service, settings.protocol, settings.path)
         if settings.route == "ingress":
             return by_ingress(self.cluster, self.site, observation.workload, settings.function, url)
         found = _workload(settings.function, NAMESPACE)
@@ -175,13 +175,14 @@ class Knative(ClusterPlatform[KnativeSettings]):
             activators = self.cluster.get("pods", namespace=SYSTEM, selector="app=activator")["items"]
             # One that is being replaced ends soon, and its successor has no address at first.
             (activator, *_) = sorted(pod.staying(activators), key=pod.is_ready, reverse=True)
-            proxy = _address(activator)
+            proxy = _address(activator, settings.protocol)
             return Found(found, f"{proxy}{settings.path}", address.host_of(url), headers)
         # That of the settings before may still be there, and end during the run.
         (replica, *_) = pod.staying(observation.items(watch.PODS))
         if settings.route == "handler":
-            return Found(found, f"http://{replica['status']['podIP']}:{settings.port}{settings.path}")
-        return Found(found, f"{_address(replica)}{settings.path}", address.host_of(url))
+            place = f"{replica['status']['podIP']}:{settings.port}"
+            return Found(found, f"{settings.protocol}://{place}{settings.path}")
+        return Found(found, f"{_address(replica, settings.protocol)}{settings.path}", address.host_of(url))
 
     def _find(self, url: str, host: str) -> Found | None:
         named = host or address.host_of(url)
@@ -299,8 +300,13 @@ def _is_ready(service: Object) -> bool:
     return pod.is_current(service) and ready is not None and ready["status"] == "True"
 
 
-def _address(item: Object) -> str:
-    return f"http://{item['status']['podIP']}:{PROXY_PORT}"
+def url_of(service: Object, protocol: str, path: str) -> str:
+    """Return the URL of a Service of Knative by a protocol; with TLS, if that is how it is called by HTTP."""
+    return f"{str(service['status']['url']).replace('http', protocol, 1)}{path}"
+
+
+def _address(item: Object, protocol: str) -> str:
+    return f"{protocol}://{item['status']['podIP']}:{PROXY_PORTS[protocol]}"
 
 
 def _usual_max_scale(cluster: Cluster) -> int:

@@ -161,9 +161,10 @@ class KServe(ClusterPlatform[KServeSettings]):
     def _reach(self, observation: Observation, settings: KServeSettings) -> Found:
         path, workload = settings.path.replace(FUNCTION, settings.function), observation.workload
         if settings.mode == "raw":
-            return Found(workload, f"{plain.base_of(self.cluster, self.site, settings.function)}{path}")
+            base = plain.base_of(self.cluster, self.site, settings.function, scheme=settings.protocol)
+            return Found(workload, f"{base}{path}")
         service = self.cluster.get(knative.SERVICES, settings.predictor, NAMESPACE)
-        url = f"{service['status']['url']}{path}"
+        url = knative.url_of(service, settings.protocol, path)
         return knative.by_ingress(self.cluster, self.site, workload, settings.predictor, url)
 
     def _find(self, url: str, host: str) -> Found | None:

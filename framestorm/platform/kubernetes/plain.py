@@ -140,8 +140,10 @@ class Plain(ClusterPlatform[PlainSettings]):
         workload = observation.workload
         if settings.route == "pod":
             (replica, *_) = pod.staying(observation.items(watch.PODS))
-            return Found(workload, f"http://{replica['status']['podIP']}:{settings.port}{settings.path}")
-        return Found(workload, f"{base_of(self.cluster, self.site, settings.function)}{settings.path}")
+            place = f"{replica['status']['podIP']}:{settings.port}"
+            return Found(workload, f"{settings.protocol}://{place}{settings.path}")
+        base = base_of(self.cluster, self.site, settings.function, scheme=settings.protocol)
+        return Found(workload, f"{base}{settings.path}")
 
     def _find(self, url: str, host: str) -> Found | None:
         return self._by_ingress(url, host) or self._by_service(url)
