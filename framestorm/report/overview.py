@@ -1,11 +1,12 @@
 """The first screen of a run's page: the criteria, the key figures, and the run over time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from framestorm.model import series, units
 from framestorm.model.criteria import ALL, USER
-from framestorm.model.judgement import Judgement
+from framestorm.model.judgement import JudgedState, Judgement
 from framestorm.model.summary import Summary
 from framestorm.plain import as_label
 from framestorm.report.figure import (
@@ -30,6 +31,7 @@ from framestorm.report.figure import (
 
 HEIGHT_REM = 15.0
 MAX_CRITERIA = 5  # in sight; the others open
+STATES: dict[JudgedState, str] = {"failed": "failed", "unjudged": "not judged", "passed": "passed"}
 MAX_CAUSES = 3
 MAX_WHOLE = 5  # users with a line of the grid each
 
@@ -49,10 +51,10 @@ def criteria(summary: Summary) -> Criteria:
     first = others if summary.has_default_criteria else [*others, *passed]
     shown = first[:MAX_CRITERIA]
     folded = [*first[MAX_CRITERIA:], *(passed if summary.has_default_criteria else [])]
-    n_failed = sum(each.state != "passed" for each in folded)
-    parts = [f"{units.count(n)} {how}" for n, how in ((n_failed, "failed"), (len(folded) - n_failed, "passed")) if n]
+    counts = Counter(each.state for each in folded)
+    parts = [f"{units.count(n)} {word}" for state, word in STATES.items() if (n := counts[state])]
     what = units.plural(len(folded), *((f"{'more ' if shown else ''}{noun}") for noun in ("criterion", "criteria")))
-    title = f"{what} {parts[0].partition(' ')[2]}" if len(parts) == 1 else f"{what}: {' and '.join(parts)}"
+    title = f"{what} {parts[0].partition(' ')[2]}" if len(parts) == 1 else f"{what}: {units.listed(parts or [''])}"
     if summary.has_default_criteria and not shown:
         every = "every user and every" if summary.users else "every"
         title = f"Default criteria: {every} {summary.unit} must succeed"

@@ -94,6 +94,9 @@ def test_criteria_that_did_not_pass_come_first() -> None:
     assert [each.state for each in many.shown] == ["failed"] * 5
     assert many.folded_title == "6 more criteria: 2 failed and 4 passed"
     assert criteria(judged(*["failed"] * 6)).folded_title == "1 more criterion failed"
+    assert criteria(judged(*["unjudged"] * 7)).folded_title == "2 more criteria not judged"
+    every = criteria(judged(*["failed"] * 6, "unjudged", "passed"))
+    assert every.folded_title == "3 more criteria: 1 failed, 1 not judged and 1 passed"
 
 
 def test_default_criteria_that_passed_are_one_line() -> None:
