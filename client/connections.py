@@ -14,9 +14,11 @@ def connect_cause(error: object) -> str:
 
 
 def tls_cause(error: ssl.SSLError) -> str:
-    """Return the cause of a failed handshake, with what is wrong with the certificate or the protocol if that is known."""
-    is_of_certificate = isinstance(error, ssl.SSLCertVerificationError)
-    why = error.verify_message.rstrip(".") if is_of_certificate else (error.reason or "").replace("_", " ").lower()
+    """Return the cause of a failed handshake, with what is wrong with the certificate or the protocol."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = error.verify_message.rstrip(".")
+    else:
+        why = (error.reason or "").replace("_", " ").lower()
     return f"tls: {why}" if why else "tls"
 
 
