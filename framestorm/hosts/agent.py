@@ -243,9 +243,11 @@ class Agent:
         """Take orders until they end; whatever ends them, leave the host idle."""
         lines = messages.DescriptorLines(sys.stdin.fileno())
         beaten_s = time.monotonic()
+        may_be_more = False
         try:
             while True:
-                orders = lines.wait(TICK_S)
+                # A controller may write faster than is sent between two beats.
+                orders = lines.wait(0 if may_be_more else TICK_S)
                 # Asked after a look at what came: to send a file's growth over a slow network may have taken long.
                 if lines.ended or time.monotonic() - lines.heard_s > SILENCE_S:
                     break
@@ -255,9 +257,10 @@ class Agent:
                     lines.heard_s = time.monotonic()
                 if self.stopping:
                     probe.stop_clients(self.server.processes(), self.stopped_clients)
-                if self.watching and time.monotonic() - beaten_s >= BEAT_S:
+                is_due = self.watching and time.monotonic() - beaten_s >= BEAT_S
+                may_be_more = self.watching and (is_due or may_be_more) and self._send_growth()
+                if is_due:
                     beaten_s = time.monotonic()
-                    self._send_growth()
                     self._beat()
         except BrokenPipeError:
             pass  # nobody is there to be told

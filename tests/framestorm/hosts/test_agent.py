@@ -302,6 +302,24 @@ def test_orders_are_heard_while_much_is_sent(
     assert b"".join(base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)) == content
 
 
+def test_what_a_fast_controller_writes_does_not_wait_for_beats(
+    on_host: Agent, answers: list[messages.Answer], pipe: tuple[int, int], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The live view, and what ends a run early, would see the load of a minute ago."""
+    for name, value in (("TICK_S", 0.01), ("BEAT_S", 1.0), ("SILENCE_S", 1.9)):
+        monkeypatch.setattr(agent, name, value)
+    written = tmp_path / "samples.jtl"
+    written.write_bytes(bytes(4 * followed.CHUNKS_AT_A_TIME * messages.PIECE_BYTES))
+    on_host.followed, on_host.watching = FollowedFiles({"samples.jtl": written}), True
+    with os.fdopen(os.dup(pipe[0])) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        on_host.serve()
+    chunks = [base64.b64decode(each.data) for each in answers if isinstance(each, Chunk)]
+    assert sum(map(len, chunks)) == written.stat().st_size
+    assert sum(isinstance(each, Beat) for each in answers) == 1
+
+
 def test_the_end_of_a_result_tree_is_taken_back_when_another_slave_starts(
     on_host: Agent, answers: list[messages.Answer], tmp_path: Path
 ) -> None:
