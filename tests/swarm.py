@@ -84,7 +84,7 @@ def look_at_all_routes(run_sh: RunSh) -> None:
     """And see that nothing is left of them."""
     for route in services.PORTS:
         run_sh("target", "balance", f"swarm-{route}", "noop", "--workers", str(WORKERS), out="")
-        url = services.url_of(route)
+        url = services.urls_of(route)[0]
         if route == "mesh":
             the_mesh_balances_connections()
             a_worker_that_is_killed_is_on_the_page(run_sh)

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, urlsplit
 
 from framestorm.endpoint import check_reachable
 from framestorm.errors import FramestormError
 from framestorm.machine import own_addresses, wait_until
+from framestorm.model.units import listed
 from framestorm.platform import images
 from framestorm.platform.base import Reading
 from framestorm.platform.deployment import Deployment
@@ -99,9 +100,19 @@ def manager() -> str:
     return str(swarm["NodeAddr"])
 
 
-def url_of(route: str) -> str:
-    """Return the URL of what is published on a route."""
-    return f"http://{manager()}:{PORTS[route]}/"
+def _engine_host() -> str:
+    """Return the host of the engine as docker reaches it, such as its public name; empty for one of this machine."""
+    try:
+        engine = docker.ENGINE.run("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+    except FramestormError:
+        return ""
+    return urlsplit(engine.strip()).hostname or ""
+
+
+def urls_of(route: str) -> list[str]:
+    """Return the URLs of what is published on a route: by the manager's address in the swarm, and as docker has it."""
+    hosts = [f"[{host}]" if ":" in host else host for host in (manager(), _engine_host()) if host]
+    return [f"http://{host}:{PORTS[route]}/" for host in dict.fromkeys(hosts)]
 
 
 def bring_to(wanted: SwarmService, owner: str) -> str:
@@ -110,7 +121,7 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
     Raises:
         FramestormError: it does not run, or another has its place.
     """
-    url = url_of(wanted.route)
+    urls = urls_of(wanted.route)
     fronts = [each for each in _made() if each["Spec"]["Name"] == _front(wanted.name)]
     is_there = False
     for each in made():
@@ -135,8 +146,7 @@ def bring_to(wanted: SwarmService, owner: str) -> str:
                 docker.ENGINE.run("service", "rm", _front(wanted.name))
             _create(_front_words(wanted, owner))
         _wait_until_running(_front(wanted.name), 1)
-    _wait_until_reached(url)
-    return url
+    return _reached(urls)
 
 
 def _create(words: Sequence[str]) -> None:
@@ -212,19 +222,25 @@ def _wait_until_running(name: str, replicas: int) -> None:
     )
 
 
-def _wait_until_reached(url: str) -> None:
-    def is_reached() -> bool:
+def _reached(urls: list[str]) -> str:
+    """Wait until one of these URLs is reached, and return it."""
+
+    def is_reached(url: str) -> bool:
         try:
             check_reachable(url)
         except FramestormError:
             return False
         return True
 
-    if not wait_until(is_reached, ANSWERS_WITHIN_S):
+    url = wait_until(lambda: next(filter(is_reached, urls), None), ANSWERS_WITHIN_S)
+    if url is None:
+        port = urlsplit(urls[0]).port
         raise FramestormError(
-            f"the replicas run, and nothing answers at {url}; the routing mesh needs a kernel with IP_VS (modules "
-            "ip_vs and xt_ipvs) on each node, and ports 4789/udp and 7946 open between them"
+            f"the replicas run, and nothing answers at {listed(urls)}; port {port} of the nodes has to be open to this "
+            "machine, and the routing mesh needs a kernel with IP_VS (modules ip_vs and xt_ipvs) on each node, and "
+            "ports 4789/udp and 7946 open between them"
         )
+    return url
 
 
 def made() -> list[Object]:
@@ -261,6 +277,7 @@ def leads_to(service: Object, address: SplitResult) -> bool:
     if address.port != PORTS[route]:
         return False
     nodes = {manager()} if route in FRONTS else {each["Status"]["Addr"] for each in _nodes()}
+    nodes |= _addresses(_engine_host())
     places = _addresses(address.hostname or "")
     # What nodes publish, they publish on all of their addresses.
     is_here = any(ipaddress.ip_address(each).is_loopback for each in places) and not nodes.isdisjoint(own_addresses())
@@ -268,7 +285,9 @@ def leads_to(service: Object, address: SplitResult) -> bool:
 
 
 def _addresses(host: str) -> set[str]:
-    """Return the addresses that a host's name leads to; none if there is no such host."""
+    """Return the addresses that a host's name leads to; none if there is no such host, or no name."""
+    if not host:
+        return set()
     try:
         return {str(info[4][0]).partition("%")[0] for info in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError):

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -121,6 +122,31 @@ def test_nodes_may_pull_from_a_registry_that_wants_a_login(monkeypatch: pytest.M
     assert services.bring_to(settings.service, "study") == "http://198.18.0.221:8094/"
     ((*_, image),) = made
     assert "--with-registry-auth" in made[0] and image == "registry.example.com/ocr:1"
+
+
+def test_a_manager_is_called_as_docker_reaches_it_where_its_own_address_is_closed(
+    engine: Callable[[list[dict[str, Any]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine([task(1, "00", "01", "running")])
+    in_swarm = DockerEngine.run
+
+    def run(self: DockerEngine, *words: str) -> str:
+        if words[0] == "context":
+            return "ssh://me@swarm.example:22\n"
+        return "" if words[1] == "ls" else in_swarm(self, *words)
+
+    def reach(url: str) -> None:
+        if "swarm.example" not in url:
+            raise FramestormError("nothing answers")
+
+    monkeypatch.setattr(DockerEngine, "run", run)
+    monkeypatch.setattr(services, "check_reachable", reach)
+    monkeypatch.setattr(services, "_addresses", lambda host: {"198.51.100.7"} if host == "swarm.example" else set())
+    settings = registry.read({"kind": "swarm", "function": "noop"})
+    assert isinstance(settings, SwarmSettings)
+    url = services.bring_to(settings.service, "study")
+    assert url == "http://swarm.example:8094/"
+    assert services.leads_to(SERVICE, urlsplit(url))
 
 
 @pytest.mark.parametrize(("port", "is_renewed"), [(32768, False), (32769, True)])
