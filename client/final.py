@@ -77,6 +77,7 @@ _RECEIVE_BYTES = 64 * 1024
 # See socket(7). Python has no name for it.
 _SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("qq")
+_SAME_MOMENT_NS, _MOST_READINGS = 20_000, 10
 # An older stamp is of a clock that was set.
 _OLDEST_NS = 60_000_000_000
 
@@ -102,7 +103,7 @@ class _Arrivals(io.RawIOBase):
             self.at_ns = time.perf_counter_ns()
             return read
         count, stamps, _, _ = self._socket.recvmsg_into([buffer], socket.CMSG_SPACE(_STAMP.size))
-        now_ns, now_epoch_ns = time.perf_counter_ns(), time.time_ns()
+        now_ns, now_epoch_ns = _now()
         ages_ns = [now_epoch_ns - _epoch_ns(stamp) for _, kind, stamp in stamps if kind == _SO_TIMESTAMPNS]
         self.at_ns = now_ns - next((age_ns for age_ns in ages_ns if 0 <= age_ns < _OLDEST_NS), 0)
         return count
@@ -110,6 +111,17 @@ class _Arrivals(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+def _now() -> tuple[int, int]:
+    """Return the time by time.perf_counter_ns, and since the epoch, at one moment: nothing else ran in between."""
+    before_ns = time.perf_counter_ns()
+    for _ in range(_MOST_READINGS):
+        epoch_ns, after_ns = time.time_ns(), time.perf_counter_ns()
+        if after_ns - before_ns < _SAME_MOMENT_NS:
+            break
+        before_ns = after_ns
+    return after_ns, epoch_ns
 
 
 def _epoch_ns(stamp: bytes) -> int:

@@ -51,6 +51,7 @@ class Tokens:
         self._counts: dict[str, int] = {}
         self._parser: StreamParser | None = None
         self._done_ns: int | None = None  # when its end arrived
+        self._is_finished = False  # the model has said why it ended; some servers send no other end
         self._first_form = ""  # of the first piece: its type, or the names of its fields
         self._is_known = False  # the form of a piece
 
@@ -91,7 +92,7 @@ class Tokens:
             return
         if self.cause is not None or not self._read(self._parser.end()):
             return
-        if self._done_ns is None:
+        if self._done_ns is None and not self._is_finished:
             is_unknown = self._first_form and not self._is_known and not self._arrived_ns
             self.cause = _with_detail("unknown-pieces", self._first_form) if is_unknown else "no-end"
         elif not self._arrived_ns:
@@ -145,6 +146,7 @@ class Tokens:
             content = _text(added, _CONTENT, _PARTS_OF_CONTENT)
             if content and added.get("index", number) == 0:
                 self.texts.append(content)
+            self._is_finished = self._is_finished or bool(added.get("finish_reason"))
             is_token = is_token or bool(content or _text(added, (*_CONTENT, *_FURTHER), _PARTS))
         if is_token:
             self._arrived_ns.append(piece.at_ns)

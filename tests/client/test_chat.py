@@ -187,6 +187,8 @@ ANSWERS = {
     "page": Answer(content_type="text/html", body=b"<html>"),
     "no-end": events(sse(delta("a"), delta("b"))),
     "half-an-end": events(sse(delta("a")) + b"data: [DONE]\n"),
+    "finished": events(sse(delta("a"), delta("b"), ENDED)),
+    "finished-and-broken": events(sse(delta("a"), ENDED), sent_bytes=len(sse(delta("a"), ENDED)) - 1),
     "no-last-line": Answer(content_type=LINES, body=ndjson({"response": "a"})),
     "no-tokens": events(sse(ROLE, ENDED, DONE)),
     "empty": events(b""),
@@ -250,6 +252,7 @@ def ask(model: StandIn, behaviour: str, *words: object) -> Done:
         ("refusal", 2, 2, "pieces"),
         ("parts", 1, 1, "pieces"),
         ("thinking", 2, 2, "pieces"),
+        ("finished", 2, 2, "pieces"),
         ("ollama-calls", 1, 1, "pieces"),
         ("responses", 5, 2, "server"),
         ("response-incomplete", 1, 1, "server"),
@@ -335,6 +338,7 @@ def test_each_request_has_a_trace_id_of_its_own(model: StandIn, monkeypatch: pyt
         ("busy", "status-429"),
         ("large", "piece-too-large"),
         ("broken", "reset"),
+        ("finished-and-broken", "reset"),
         ("no-chunk-size", "not-http"),
         ("cut-chunk", "reset"),
         ("reset", "reset"),
@@ -462,6 +466,25 @@ def test_a_piece_that_is_read_late_has_the_time_at_which_it_came() -> None:
     assert (reply.cause, tokens.cause, tokens.texts) == (None, None, ["a", "b"])
     first_ns, second_ns = Late.arrived_ns
     assert reply.started_ns < first_ns < second_ns < Late.woken_ns
+
+
+def test_a_piece_never_came_before_its_time_whenever_its_user_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here between the readings of two clocks: a first token came before its request."""
+    pauses_s, time_ns = [0.05], time.time_ns
+
+    def interrupted_ns() -> int:
+        time.sleep(pauses_s.pop() if pauses_s else 0)
+        return time_ns()
+
+    with serving(server=StandIn([events(GOOD)])) as server:
+        sender = Sender(server.url, "application/json", EVENTS, timeout_s=5, connect_timeout_s=1, is_timed=True)
+        sender.begin()
+        tokens = Tokens(stall_s=5)
+        monkeypatch.setattr(time, "time_ns", interrupted_ns)
+        reply = sender.send(b"{}", tokens)
+    assert (reply.cause, pauses_s) == (None, [])
+    ttft_ms = tokens.figures(reply.started_ns, reply.rtt_ms)["ttft_ms"]
+    assert ttft_ms is not None and 0 < float(ttft_ms) < reply.rtt_ms
 
 
 @pytest.mark.parametrize(
