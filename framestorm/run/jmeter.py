@@ -38,6 +38,10 @@ HEAP = "-Xms256m -Xmx1g"
 JAVA_VARIABLES = ("VERBOSE_GC", "GC_ALGO", "JVM_ARGS", "JMETER_OPTS")
 # JMeter's properties with paths of jars and folders, with what separates the paths.
 CLASS_PATHS = {"search_paths": ";", "user.classpath": os.pathsep, "plugin_dependency_paths": ";"}
+# What the kit reads in jmeter.log is said whatever -L says: the kit's own classes, how groups start, and which slaves
+# are done. Messages about single threads may be left out, as there is one for each arrival.
+ALWAYS_SAID = ("framestorm", "org.apache.jmeter.JMeter", "org.apache.jmeter.engine.StandardJMeterEngine")
+_LESS = re.compile("-L(?:.*=)?(?:OFF|FATAL|ERROR|WARN)")
 # JMeter's own start script opens these packages: the first to plug-ins (Parallel Controller), as does the start of
 # a slave's server in jmx/jmeter-server, the second to its look and feel.
 BASE_PACKAGES = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.text", "java.util")
@@ -150,12 +154,13 @@ def java_command(
         heap, of_user = os.environ.get("HEAP") or HEAP, " ".join(os.environ.get(name, "") for name in JAVA_VARIABLES)
     own = paths.UNPATCHED_HOME if is_unpatched else paths.JMETER_HOME
     home = home or Home(str(java), str(own), str(paths.JMX / "user.properties"))
+    said = [f"-L{name}=INFO" for name in ALWAYS_SAID] if any(map(_LESS.fullmatch, words)) else []
     return [
         *(home.java, "-server", *heap.split()),
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in BASE_PACKAGES),
         *options,
         *of_user.split(),
-        *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", *words, "-q", home.user_properties),
+        *("-jar", f"{home.folder}/bin/ApacheJMeter.jar", *words, *said, "-q", home.user_properties),
     ]
 
 
