@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Sequence
 
 from framestorm.hosts.division import Division, holder, number_text, title
+from framestorm.hosts.schedules import divide_seed
 from framestorm.load.fields import Fields, UnknownValueError
 from framestorm.model import plan as plans
 
@@ -44,6 +45,8 @@ def divide_ones(elements: Sequence[ET.Element], fields_of: Callable[[ET.Element]
             _divide_group(fields_of(element), division)
         elif kind == "CounterConfig":
             _divide_ids(fields_of(element), division)
+        elif kind == "RandomVariableConfig" and plans.field_text(element, "perThread") != "true":
+            divide_seed(fields_of(element), "randomSeed", division)
         elif kind in _SHARED:
             division.ones.append(f"{title(element)} ({kind}): {_SHARED[kind]}")
         if plans.field_text(element, _ACROSS_THREADS) == "true":

@@ -40,7 +40,7 @@ def divide_open_model(fields: Fields, division: Division) -> None:
         texts = [f"rate(0) even_arrivals({wait_s:.9f} s) {text}" for wait_s, text in zip(waits_s, texts, strict=True)]
     field.tag, field.text = "stringProp", division.reference([text.strip() for text in texts])
     division.shared(f"arrivals of {fields.name}", str(sum(totals)), [str(total) for total in totals])
-    _divide_seed(fields, "OpenModelThreadGroup.random_seed", division)
+    divide_seed(fields, "OpenModelThreadGroup.random_seed", division)
 
 
 def _step_text(step: Step, arrivals: int) -> str:
@@ -71,10 +71,10 @@ def divide_precise_timer(fields: Fields, division: Division) -> None:
         counts = [str(part * batch) for part in own]
         division.shared(f"arrivals of {fields.name}", str(batches * batch), counts)
     field.tag, field.text = "stringProp", division.reference(texts)
-    _divide_seed(fields, "randomSeed", division)
+    divide_seed(fields, "randomSeed", division)
 
 
-def _divide_seed(fields: Fields, name: str, division: Division) -> None:
+def divide_seed(fields: Fields, name: str, division: Division) -> None:
     """A seed of its own for each slave: with the same, all would send at the same times."""
     field, text = holder(fields.element, name), fields.raw(name).strip()
     if field is not None and re.fullmatch(r"-?\d+", text) and int(text):

@@ -259,6 +259,7 @@ ONES = {
     "ThroughputController": {"ThroughputController.style": 0, "ThroughputController.maxThroughput": 10},
     "SyncTimer": {"groupSize": 4, "timeoutInMs": 0},
     "CounterConfig": {"CounterConfig.start": 1, "CounterConfig.incr": 1, "CounterConfig.end": ""},
+    "RandomVariableConfig": {"randomSeed": 7, "maximumValue": 1000},
 }
 
 
@@ -274,6 +275,9 @@ ONES = {
         ("CounterConfig", {}, [["1"], ["2"]]),
         ("CounterConfig", {"CounterConfig.start": 1_700_000_000_000}, [["1700000000000"], ["1700000000001"]]),
         ("CounterConfig", {"CounterConfig.per_user": "true"}, [[], []]),
+        ("RandomVariableConfig", {}, [["7"], ["8"]]),
+        ("RandomVariableConfig", {"randomSeed": ""}, [[], []]),
+        ("RandomVariableConfig", {"perThread": "true"}, [[], []]),
     ],
 )
 def test_what_is_one_for_all_users_of_a_jvm_is_divided(
