@@ -15,6 +15,7 @@ _SHARED = {
     "FifoPutPostProcessor": "its queue is that of one slave",
     "FifoPopPreProcessor": "its queue is that of one slave",
 }
+_COLUMNS = "collectionProp[@name='UserParameters.thread_values']/collectionProp"
 _ACROSS_THREADS = "InterleaveControl.accrossThreads"
 # What texts and scripts refer to that is one for all users of a JVM.
 _TEXTS = {
@@ -45,6 +46,10 @@ def divide_ones(elements: Sequence[ET.Element], fields_of: Callable[[ET.Element]
             _divide_group(fields_of(element), division)
         elif kind == "CounterConfig":
             _divide_ids(fields_of(element), division)
+        elif kind == "JDBCDataSource":
+            _divide_number(fields_of(element), "poolMax", "connections", division, least=1)
+        elif kind == "UserParameters" and len(element.findall(_COLUMNS)) > 1:
+            division.ones.append(f"{title(element)} ({kind}): by the number of the user, which repeats on each slave")
         elif kind == "RandomVariableConfig" and plans.field_text(element, "perThread") != "true":
             divide_seed(fields_of(element), "randomSeed", division)
         elif kind in _SHARED:

@@ -260,6 +260,7 @@ ONES = {
     "SyncTimer": {"groupSize": 4, "timeoutInMs": 0},
     "CounterConfig": {"CounterConfig.start": 1, "CounterConfig.incr": 1, "CounterConfig.end": ""},
     "RandomVariableConfig": {"randomSeed": 7, "maximumValue": 1000},
+    "JDBCDataSource": {"poolMax": 10},
 }
 
 
@@ -276,6 +277,9 @@ ONES = {
         ("CounterConfig", {"CounterConfig.start": 1_700_000_000_000}, [["1700000000000"], ["1700000000001"]]),
         ("CounterConfig", {"CounterConfig.per_user": "true"}, [[], []]),
         ("RandomVariableConfig", {}, [["7"], ["8"]]),
+        ("JDBCDataSource", {}, [["5"], ["5"]]),
+        ("JDBCDataSource", {"poolMax": 1}, [["1"], ["1"]]),
+        ("JDBCDataSource", {"poolMax": 0}, [[], []]),  # each user has one
         ("RandomVariableConfig", {"randomSeed": ""}, [[], []]),
         ("RandomVariableConfig", {"perThread": "true"}, [[], []]),
     ],
@@ -300,11 +304,17 @@ def test_the_function_counter_counts_in_turn() -> None:
     ]
 
 
+COLUMNS = """<collectionProp name='UserParameters.thread_values'>
+<collectionProp name='1'><stringProp name='1'>ada</stringProp></collectionProp>
+<collectionProp name='2'><stringProp name='1'>bob</stringProp></collectionProp></collectionProp>"""
+
+
 @pytest.mark.parametrize(
     ("xml", "words"),
     [
         ("<CriticalSectionController testname='lock'/>", "lock (CriticalSectionController): one user at a time"),
         ("<HTTPSamplerProxy testname='a${__threadNum}'/>", "numbers of threads repeat on each slave (in a$"),
+        (f"<UserParameters testname='who'>{COLUMNS}</UserParameters>", "(UserParameters): by the number of the user"),
         ("<JSR223Sampler testname='s'><stringProp name='script'>props.put('a', '1')</stringProp></JSR223Sampler>",
          "properties that the plan sets are set on one slave only (in s)"),
     ],
