@@ -3,6 +3,7 @@
 Nothing of it needs root. JMeter's server is started for each run, and nothing but ssh listens in between.
 """
 
+import ipaddress
 import json
 import os
 import pwd
@@ -101,14 +102,24 @@ def _wait_for_runs() -> int:
 
 
 def _describe(address: str, heap: str) -> None:
-    """Describe this slave to the runs, where the playbook describes a host."""
+    """Describe this slave to the runs, where the playbook describes a host.
+
+    Raises:
+        FramestormError: the user of this process has no name, without which ssh lets nobody in.
+    """
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise FramestormError(
+            f"user {os.getuid()} has no name here; leave out --user, or give one that /etc/passwd of the image has"
+        ) from None
     for folder in (STATE / "runs", STATE / "cache"):
         folder.mkdir(parents=True, exist_ok=True)
     log = STATE / "jmeter-server.log"
     shutil.copyfile(CONTROLLER_PROPERTIES, HOST_PROPERTIES)
     described = Description(
         name=socket.gethostname(),
-        user=pwd.getpwuid(os.getuid()).pw_name,
+        user=user,
         java=probe.java_version() or "",
         jmeter=str(paths.JMETER_HOME),
         jmeter_version=probe.jmeter_version(paths.JMETER_HOME) or "",
@@ -133,10 +144,14 @@ def _describe(address: str, heap: str) -> None:
 
 
 def _own_address() -> str:
+    name = socket.gethostname()
     try:
-        return socket.gethostbyname(socket.gethostname())
+        address = socket.gethostbyname(name)
     except OSError as error:
-        raise FramestormError(f"the address of {socket.gethostname()} is not known ({error}); give --address") from None
+        raise FramestormError(f"the address of {name} is not known ({error}); give --address") from None
+    if ipaddress.ip_address(address).is_loopback:  # as Debian names itself, in a container with the host's network
+        raise FramestormError(f"the address of {name} is {address}, which no other host reaches; give --address")
+    return address
 
 
 def _sshd(keys: str, port: int) -> list[str]:
