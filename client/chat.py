@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from arguments import DAY_S, count, number, url
 from interrupt import Interrupts, Stopped
 from lines import Account, LineError, Lines, complain
-from prompts import Message, PromptError, Prompts, open_prompts
+from prompts import Message, PromptError, Prompts, open_prompts, text_of
 from tokens import Tokens, status_cause
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class ChatUser:
         is_response, is_ollama = path.endswith("/responses"), path.endswith(("/api/chat", "/api/generate"))
         fields: dict[str, Any] = {"stream": True}
         if path.endswith(("/completions", "/generate")) and not path.endswith("/chat/completions"):
-            fields["prompt"] = "\n".join(str(message.get("content", "")) for message in messages)
+            fields["prompt"] = "\n".join(map(text_of, messages))
         else:
             fields["input" if is_response else "messages"] = messages
         if options.model:

@@ -80,3 +80,11 @@ def _messages(line: str, where: str) -> list[Message]:
 
 def _message(text: str) -> Message:
     return {"role": "user", "content": text}
+
+
+def text_of(message: Message) -> str:
+    """Return the text of a message: its content, or that of its parts."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "".join(text for text in texts if isinstance(text, str))

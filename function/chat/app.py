@@ -237,10 +237,20 @@ def _text(prompt: object) -> str:
     if isinstance(prompt, str):
         return prompt
     if isinstance(prompt, list) and prompt and all(isinstance(each, dict) for each in prompt):
-        contents = [each.get("content") for each in prompt]
+        contents = [_text_of_parts(each.get("content")) for each in prompt]
         if all(isinstance(content, str) for content in contents):
-            return "\n".join(contents)
-    raise RequestError(400, "neither prompt (a text) nor messages (a list of objects with content, a text)")
+            return "\n".join(map(str, contents))
+    raise RequestError(
+        400, "neither prompt (a text) nor messages (a list of objects with content, a text or a list of texts)"
+    )
+
+
+def _text_of_parts(content: object) -> object:
+    """Return the text of a content that is a list of parts with texts; any other as it is."""
+    if isinstance(content, list) and all(isinstance(each, dict) for each in content):
+        texts = [each.get("text") for each in content]
+        return "".join(texts) if all(isinstance(text, str) for text in texts) else None
+    return content
 
 
 def _error(message: str, code: str) -> dict[str, Any]:

@@ -513,6 +513,15 @@ def test_what_is_sent(model: StandIn, path: str, words: tuple[object, ...], fiel
     assert request.headers["Content-Type"] == "application/json"
 
 
+def test_the_messages_of_a_prompt_are_one_text_for_completions(model: StandIn, tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "What is "}, {"type": "image_url", "image_url": {"url": "x"}}, {"text": "this?"}]
+    contents = ["Be brief.", None, parts]
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text(json.dumps({"messages": [{"role": "user", "content": content} for content in contents]}))
+    assert ask(model, "completions", "--prompts", f"@{prompts}").status == 0
+    assert json.loads(model.received[0].body)["prompt"] == "Be brief.\n\nWhat is this?"
+
+
 def test_a_secret_reaches_the_server_and_no_line(
     model: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,11 +134,22 @@ def test_a_whole_answer_is_the_text_of_the_stream(server: tuple[str, int]) -> No
     assert whole["choices"][0]["text"] == text.strip()
 
 
+def test_a_content_of_parts_is_their_text(server: tuple[str, int]) -> None:
+    parts = [{"type": "text", "text": "how do "}, {"type": "text", "text": "you do"}]
+    fields = {**MESSAGES, "messages": [{"role": "user", "content": parts}]}
+    answers = [call(server, "/v1/chat/completions", each) for each in (MESSAGES, fields)]
+    assert [status for status, _, _ in answers] == [200, 200]
+    text, of_parts = (json.loads(body) for _, _, body in answers)
+    assert (of_parts["choices"], of_parts["usage"]) == (text["choices"], text["usage"])
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "status", "named"),
     [
         ("/v1/chat/completions", {**MESSAGES, "model": "large"}, 404, "The model `large` does not exist"),
         ("/v1/chat/completions", {"prompt": "a"}, 400, "messages"),
+        ("/v1/chat/completions", {"messages": [{"content": [{"type": "image_url"}]}]}, 400, "messages"),
+        ("/v1/chat/completions", {"messages": [{"content": ["a"]}]}, 400, "messages"),
         ("/v1/completions", {"prompt": "a", "max_tokens": 0}, 400, "max_tokens"),
         ("/v1/completions", {"prompt": "a", "max_tokens": MAX_TOKENS}, 400, str(MAX_TOKENS)),
         ("/v1/completions", ["a"], 400, "not a JSON object"),
