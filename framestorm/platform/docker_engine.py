@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -35,7 +36,7 @@ class DockerEngine:
         """Call docker and return its output, without what it says beside that.
 
         Raises:
-            FramestormError: it failed, or did not end in time.
+            FramestormError: it failed, did not end in time, or is not installed.
         """
         try:
             done = subprocess.run(
@@ -49,6 +50,8 @@ class DockerEngine:
             )
         except subprocess.TimeoutExpired:
             raise FramestormError(f"docker {arguments[0]} did not end within {CALL_WITHIN_S:.0f} s") from None
+        except FileNotFoundError:
+            raise FramestormError("there is no docker on the PATH; install Docker's command-line client") from None
         output, problem = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         if done.returncode != 0:
             tail = "\n".join([*output.splitlines(), *problem.splitlines()][-MOST_LINES:])
@@ -57,9 +60,10 @@ class DockerEngine:
 
     def succeeds(self, *arguments: str) -> bool:
         """Call docker and return whether it succeeds."""
-        command = ["docker", *arguments]
-        done = subprocess.run(command, capture_output=True, env=self.environment, check=False, start_new_session=True)
-        return done.returncode == 0
+        with suppress(FramestormError):
+            self.run(*arguments)
+            return True
+        return False
 
     def save(self, images: Sequence[str], archive: Path) -> None:
         """Write images into an archive."""

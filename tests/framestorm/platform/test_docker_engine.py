@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from framestorm.errors import FramestormError
+from framestorm.platform import docker_engine
 from framestorm.platform.docker_engine import DockerEngine
 from framestorm.platform.kubernetes.cluster import Cluster
 
@@ -38,6 +39,24 @@ def test_an_error_ends_with_what_docker_says_of_it() -> None:
     first, output, last = str(error.value).splitlines()
     assert first == "docker fail now failed:" and output.startswith("{") and last.endswith("no swap limit support")
     assert (DockerEngine().succeeds("fail"), DockerEngine().succeeds("info")) == (False, True)
+
+
+def test_without_docker_it_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FramestormError, match="no docker on the PATH"):
+        DockerEngine().run("info")
+    assert not DockerEngine().succeeds("info")
+
+
+def test_an_engine_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one by TCP behind a firewall."""
+    monkeypatch.setattr(docker_engine, "CALL_WITHIN_S", 0.2)
+    (tmp_path / "docker").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(FramestormError, match="docker info did not end within 0 s"):
+        DockerEngine().run("info")
+    assert not DockerEngine().succeeds("info")
 
 
 @pytest.mark.usefixtures("stand_in")
