@@ -11,7 +11,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from framestorm.errors import FramestormError
-from framestorm.platform.kubernetes import kind, layout, needs, watch
+from framestorm.platform.kubernetes import kind, layout, needs, pod, watch
 from framestorm.platform.kubernetes.cluster import Cluster
 from framestorm.platform.kubernetes.function import PASSES_WITHIN_S
 from framestorm.platform.kubernetes.observation import Observation, Workload
@@ -75,8 +75,10 @@ def _wait(cluster: Cluster, name: str) -> None:
 
         def is_ready() -> bool:
             item = observation.item()
-            status = item["status"] if item else {}
-            return bool(status.get("availableReplicas")) and not status.get("unavailableReplicas")
+            if item is None or not pod.is_current(item):
+                return False  # what its status tells is of the version before
+            counts = {item["status"].get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")}
+            return counts == {item["spec"]["replicas"]}
 
         def trouble() -> Trouble | None:
             return observation.trouble({NAME_LABEL: name})
