@@ -7,6 +7,7 @@ import os
 import re
 import ssl
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 VARIABLE = "REQUESTS_CA_BUNDLE"
@@ -17,12 +18,17 @@ _HASHED = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return a context that trusts them.
+    """Return a context that trusts them; the same one again, as to make it takes 25 ms of CPU.
 
     Raises:
         ValueError: the environment names what has no certificates.
     """
-    path = os.environ.get(VARIABLE) or None
+    return _context(*map(os.environ.get, (VARIABLE, "SSL_CERT_FILE", "SSL_CERT_DIR")))
+
+
+@lru_cache(maxsize=4)
+def _context(named: str | None, *_of_system: str | None) -> ssl.SSLContext:
+    path = named or None
     is_folder = path is not None and Path(path).is_dir()
     try:
         context = ssl.create_default_context(cafile=None if is_folder else path, capath=path if is_folder else None)

@@ -102,6 +102,13 @@ class Sender:
             self._request = requests.Request("POST", url, headers=headers).prepare()
         except ValueError as error:  # as requests' own are
             raise ValueError(f"URL {url!r} cannot be used: {error}") from error
+        if self._is_encrypted:
+            with contextlib.suppress(ValueError):  # `begin` says so: that process may have other authorities
+                authorities.tls_context()
+
+    @property
+    def _is_encrypted(self) -> bool:
+        return str(self._request.url).startswith("https:")
 
     def begin(self) -> None:
         """Set up what belongs to the sending process: its alarm, and what its environment says.
@@ -113,7 +120,7 @@ class Sender:
         self.traceparent = Traceparent(headers)
         if name := server_name(headers):
             self._adapter.poolmanager.connection_pool_kw["server_hostname"] = name
-        if str(self._request.url).startswith("https:"):
+        if self._is_encrypted:
             self._adapter.poolmanager.connection_pool_kw["ssl_context"] = authorities.tls_context()
         signal.signal(signal.SIGALRM, _raise_overdue)
 

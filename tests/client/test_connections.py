@@ -110,6 +110,21 @@ def test_the_authorities_of_the_system_count(
     assert send(f"https://127.0.0.1:{server.port}/") == (200, None)
 
 
+def test_authorities_are_read_once_for_all_users_that_are_forked(
+    encrypted: tuple[OddServer, list[str | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _ = encrypted
+    monkeypatch.setenv("FRAMESTORM_HEADERS", f"Host: {NAME}")
+    sender = Sender(f"https://127.0.0.1:{server.port}/", "image/png", "image/png", timeout_s=5, connect_timeout_s=2)
+    monkeypatch.setattr(ssl, "create_default_context", None)
+    before = signal.getsignal(signal.SIGALRM)
+    sender.begin()  # in the process of the user
+    reply = sender.send(b"1")
+    sender.close()
+    signal.signal(signal.SIGALRM, before)
+    assert (reply.status, reply.cause) == (200, None)
+
+
 def test_usual_authorities_count_where_the_system_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
