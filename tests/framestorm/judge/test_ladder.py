@@ -70,7 +70,7 @@ def test_capacity_and_the_users_that_reach_it(rate: Rate, capacity: float, users
 
 
 def test_the_users_that_reach_it_lie_within_their_interval() -> None:
-    for rate in (lambda users: min(18.8 * users, 78), servers(21, 0.5), servers(4, 0.05)):
+    for rate in (lambda users: min(18 * users, 78), servers(21, 0.5), servers(4, 0.05)):
         _, answer = searched(rate)
         assert answer.highest and answer.interval
         assert answer.interval[0] <= answer.highest <= answer.interval[1]
