@@ -253,15 +253,18 @@ def _bursts(missed: Sequence[Judgement], summary: Summary) -> str:
 
 
 def _failures(judgement: Judgement, summary: Summary) -> str:
-    """Return how many requests failed, if an objective has no figure of enough samples because most of them did.
+    """Return how many requests failed, if most did and an objective has no figure, or one of the few others only.
 
-    Where a function collapses, requests that follow on others may not be sent at all. Empty in any other case.
+    Where a function collapses, requests that follow on others may not be sent at all. Times of a few are enough where
+    another objective says how many may fail. Empty in any other case.
     """
     label = _label(judgement, summary)
     of = label if label and label.n else summary.labels.get(summary.label)
     if of is None or not _has_collapsed(of):
         return ""
-    if judgement.state != "unjudged" and _too_few(judgement, summary) is None:
+    of_errors = [c for c in summary.criteria if c.metric in ON_ERRORS and c.text not in summary.run.stop_if]
+    is_of_few = judgement.state == "passed" and _times(judgement, summary) is not None and not of_errors
+    if judgement.state != "unjudged" and not is_of_few and _too_few(judgement, summary) is None:
         return ""
     return f"{of.failed:,} of {plural(of.n, 'request')} failed" if of.ok else "every request failed"
 

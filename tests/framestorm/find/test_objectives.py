@@ -296,6 +296,23 @@ def test_a_percentile_of_few_samples_is_missed_where_most_requests_failed(tmp_pa
     assert [each.measured for each in probe.outcomes] == ["197 of 200 requests failed"]
 
 
+@pytest.mark.parametrize(
+    ("failed", "objectives", "is_met"),
+    [(120, (), False), (100, (), True), (120, (judged("success < 30 %", "passed", 0.4),), True)],
+)
+def test_a_time_is_not_met_by_a_few_that_did_not_fail(
+    tmp_path: Path, failed: int, objectives: Sequence[Judgement], is_met: bool
+) -> None:
+    """Unless an objective says how many may fail."""
+    label = summary_of(200).labels["frame"]
+    label = replace(label, ok=200 - failed, failed=failed, causes={"status-503": failed})
+    label = replace(label, times={"rtt": Times(200 - failed, 0, *[None] * 7)})
+    probe = probed(tmp_path, judged("p95 >= 1 s", "passed", 20.0), *objectives, labels={"frame": label})
+    assert probe.passed == is_met
+    if not is_met:
+        assert probe.outcomes[0].measured == f"{failed} of 200 requests failed"
+
+
 def test_a_label_that_no_request_reached_is_missed_where_most_requests_failed(tmp_path: Path) -> None:
     lacking = replace(judged("p95 >= 1 s", "unjudged", None), label="checkout")
     label = replace(summary_of(100).labels["frame"], ok=0, failed=100, causes={"status-503": 100})
