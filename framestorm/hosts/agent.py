@@ -338,6 +338,7 @@ class Agent:
             pass  # what it wrote last
         before, self.before = self.before, self._usage()
         cpu_percent, host_cpu_percent = self.before.percents_since(before)
+        jmeter = str(self.controller.pid) if self.controller else self.server_pid
         beat = messages.Beat(
             time_ms=time.time() * 1000,
             cpu_percent=cpu_percent,
@@ -347,7 +348,7 @@ class Agent:
             host_memory_bytes=self.before.host_memory_bytes,
             load=os.getloadavg()[0],
             free_bytes=self._free_bytes(),
-            frozen=probe.stat(self.server_pid)[:1] in (["T"], ["t"]),
+            frozen=probe.stat(jmeter)[:1] in (["T"], ["t"]),
             exit_status=exit_status,
         )
         answer(beat)

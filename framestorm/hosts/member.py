@@ -221,7 +221,7 @@ class Member:
         elif reason is None and silent_s > LOST_AFTER_S:
             reason = f"no sign of life for {silent_s:.0f} s"
         elif reason is None and self._frozen_since_s and time.monotonic() - self._frozen_since_s > FROZEN_AFTER_S:
-            reason, since_s = "JMeter's server is frozen (stopped by a signal)", self._frozen_since_s
+            reason, since_s = "JMeter is frozen (stopped by a signal)", self._frozen_since_s
         if reason is not None:
             self.lost, self.lost_ms = reason, int((time.time() - (time.monotonic() - since_s)) * 1000)
         return reason

@@ -193,7 +193,7 @@ class Chunk:
 class Beat:
     """Resource usage of the host, and of the run's account there; 100 percent is one core.
 
-    free_bytes: of the disk that the run's files are on. frozen: JMeter's server is stopped by a signal.
+    free_bytes: of the disk that the run's files are on. frozen: JMeter is stopped by a signal.
     exit_status: of the controller, once it has ended.
     """
 

@@ -173,6 +173,23 @@ def test_what_is_left_of_a_run_of_the_same_name_is_out_of_the_way_even_if_it_can
     assert [path.name for path in (tmp_path / "runs").rglob("*")] == ["run7"], "the next run deletes it"
 
 
+def test_a_controller_that_is_stopped_by_a_signal_is_frozen(on_host: Agent, answers: list[messages.Answer]) -> None:
+    """Or the run would wait for it for ever."""
+    on_host.open(OPEN)
+    on_host.begin(begin("exec sleep 60"))
+    assert on_host.controller is not None
+    for number in (signal.SIGCONT, signal.SIGSTOP):
+        on_host.controller.send_signal(number)
+        assert wait_until(lambda: frozen(on_host, answers) == (number == signal.SIGSTOP), 20)
+    on_host.controller.kill()
+
+
+def frozen(agent: Agent, answers: list[messages.Answer]) -> bool:
+    agent._beat()
+    beat = answers[-1]
+    return isinstance(beat, Beat) and beat.frozen
+
+
 def test_a_controller_finds_the_key_of_ssl(on_host: Agent, tmp_path: Path) -> None:
     key = tmp_path / "kit" / ".local" / "deploy" / "key"
     key.parent.mkdir(parents=True)

@@ -108,7 +108,7 @@ def test_a_host_is_lost_from_its_last_sign_of_life_on(member: Member) -> None:
         (9, 4, None, None),
         (11, None, "no sign of life for 11 s", 11),
         (11, 6, "no sign of life for 11 s", 11),
-        (0, 6, "JMeter's server is frozen (stopped by a signal)", 6),
+        (0, 6, "JMeter is frozen (stopped by a signal)", 6),
     ],
 )
 def test_a_host_is_lost_if_it_is_silent_or_frozen_for_long(
