@@ -180,7 +180,7 @@ def test_a_controller_that_is_stopped_by_a_signal_is_frozen(on_host: Agent, answ
     assert on_host.controller is not None
     for number in (signal.SIGCONT, signal.SIGSTOP):
         on_host.controller.send_signal(number)
-        assert wait_until(lambda: frozen(on_host, answers) == (number == signal.SIGSTOP), 20)
+        assert wait_until(lambda number=number: frozen(on_host, answers) == (number == signal.SIGSTOP), 20)
     on_host.controller.kill()
 
 
