@@ -26,6 +26,7 @@ from framestorm.platform.kubernetes.pod import Trouble
 MASTER = "master"
 IMAGE = f"framestorm:{__version__}"
 READY_WITHIN_S = 120
+BEGINS_WITHIN_S = 3600  # a run has pods by then, whatever the difference of clocks
 USER = 10001
 RMI = (8001, 8003)
 # What each pod asks for: JMeter's server has a heap of 1 GiB, and its users come beside it.
@@ -228,11 +229,13 @@ def _remove_left(cluster: Cluster) -> None:
     if not cluster.may("list", "namespaces", ""):
         return
     selector = ",".join(f"{name}={value}" for name, value in _LABELS.items())
-    for namespace in map(pod.name_of, cluster.get("namespaces", selector=selector)["items"]):
-        phases = {each["status"].get("phase") for each in cluster.get("pods", namespace=namespace)["items"]}
-        # One without a pod may be another run's that begins now.
-        if phases and phases <= {"Succeeded", "Failed"}:
-            cluster.delete("namespace", namespace)
+    for namespace in cluster.get("namespaces", selector=selector)["items"]:
+        name, at_ms = pod.name_of(namespace), now_ms()
+        phases = {each["status"].get("phase") for each in cluster.get("pods", namespace=name)["items"]}
+        # One without a pod may be another run's that begins now; or its pods went with their node.
+        is_old = at_ms - pod.time_ms(namespace["metadata"]["creationTimestamp"], at_ms) >= 1000 * BEGINS_WITHIN_S
+        if phases <= {"Succeeded", "Failed"} and (phases or is_old):
+            cluster.delete("namespace", name)
 
 
 def _policy(namespace: str) -> Object:

@@ -188,6 +188,18 @@ def test_an_image_is_for_pods(tmp_path: Path) -> None:
         find_slaves("slaves", tmp_path, "framestorm:test")
 
 
+def test_what_a_killed_conductor_left_goes_though_its_pods_went_with_their_node(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = "framestorm-load-old"
+    cluster.apply([pods._namespace(namespace)])
+    pods._remove_left(cluster)
+    assert cluster.get("namespace", namespace)["status"]["phase"] == "Active"
+    monkeypatch.setattr(pods, "BEGINS_WITHIN_S", 0)
+    pods._remove_left(cluster)
+    assert cluster.get("namespace", namespace)["status"]["phase"] == "Terminating"
+
+
 def test_what_a_killed_conductor_left_goes_once_its_pods_have_ended(
     asked: Pods, background: ThreadPoolExecutor, cluster: Cluster
 ) -> None:
