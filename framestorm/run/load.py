@@ -101,7 +101,7 @@ class LocalLoad:
 
     def stop_gently(self) -> None:
         """Start no new users, and let running ones hand in their results; called repeatedly until JMeter has ended."""
-        # The plan's own stop file. JMeter's own Shutdown makes some thread groups interrupt their users.
+        # The plan's own stop file works in any JMeter that has the kit's jar.
         if "stop" in self._prepared.plan.filled_in:
             (self._prepared.run_dir / "stop").touch()
         elif not self._is_shut_down:

@@ -17,8 +17,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The Arrivals Thread Groups of jmeter-plugins, as Elements puts them in place of the plan's. A rate that is no whole
- * number and a ramp without steps are kept, for which the plug-in sends nothing; dropped arrivals are counted; and a
- * group ends, which the plug-in's does not if a notification comes before a thread waits for it.
+ * number and a ramp without steps are kept, for which the plug-in sends nothing; dropped arrivals are counted; a group
+ * ends, which the plug-in's does not if a notification comes before a thread waits for it; and a Shutdown lets its threads
+ * finish, as in Concurrency.
  */
 final class Arrivals {
     private static final Logger LOG = LoggerFactory.getLogger(Arrivals.class);
@@ -55,6 +56,25 @@ final class Arrivals {
             threads.remove(thread);
             return isReleased(thread, poolThreads, () -> running);
         }
+
+        @Override
+        public void stop() {
+            running = false;
+            Concurrency.end(threadStarter, threads);
+        }
+
+        @Override
+        public void tellThreadsToStop() {
+            super.stop();
+        }
+
+        @Override
+        public void waitThreadsStopped() {
+            super.waitThreadsStopped();
+            while (!threads.isEmpty()) {
+                joinThreadFrom(threads);
+            }
+        }
     }
 
     /** A Free-Form Arrivals Thread Group. */
@@ -77,6 +97,25 @@ final class Arrivals {
         public boolean movedToPool(DynamicThread thread) {
             threads.remove(thread);
             return isReleased(thread, poolThreads, () -> running);
+        }
+
+        @Override
+        public void stop() {
+            running = false;
+            Concurrency.end(threadStarter, threads);
+        }
+
+        @Override
+        public void tellThreadsToStop() {
+            super.stop();
+        }
+
+        @Override
+        public void waitThreadsStopped() {
+            super.waitThreadsStopped();
+            while (!threads.isEmpty()) {
+                joinThreadFrom(threads);
+            }
         }
     }
 

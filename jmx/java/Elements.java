@@ -29,7 +29,8 @@ final class Elements {
         "kg.apc.jmeter.timers.VariableThroughputTimer", () -> new Schedules.ShapingTimer(),
         "com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup", () -> new Arrivals.Group(),
         "com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup", () -> new Arrivals.FreeFormGroup(),
-        "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup", () -> Users.isAsked() ? new Users() : null,
+        "com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup",
+            () -> Users.isAsked() ? new Users() : new Concurrency(),
         "org.apache.jmeter.modifiers.SampleTimeout", () -> new SampleTimeouts.Timeout(),
         "com.blazemeter.jmeter.controller.ParallelSampler", () -> new Parallel());
 
@@ -60,6 +61,7 @@ final class Elements {
                 }
             } else if (each instanceof OpenModelThreadGroup) {
                 Schedules.countFromStart((OpenModelThreadGroup) each);
+                OpenModel.endWhenStopped((OpenModelThreadGroup) each);
             }
         }
     }

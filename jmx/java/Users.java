@@ -1,6 +1,5 @@
 package framestorm;
 
-import com.blazemeter.jmeter.threads.concurrency.ConcurrencyThreadGroup;
 import java.util.concurrent.TimeUnit;
 import org.apache.jmeter.engine.StandardJMeterEngine;
 import org.apache.jmeter.threads.JMeterThread;
@@ -12,7 +11,7 @@ import org.apache.jorphan.collections.ListedHashTree;
  * The Concurrency Thread Group of jmeter-plugins with a number of users that changes as a load in words asks for, as
  * Elements puts it in place of the plan's. A user that is too many ends once it is done with what it does.
  */
-public final class Users extends ConcurrencyThreadGroup {
+public final class Users extends Concurrency {
     private static final long serialVersionUID = 1L;
     private static final long LOOK_EVERY_MS = 10;
 
