@@ -99,17 +99,24 @@ def usage(pids: Iterable[int], process: str = "self") -> Usage:
     ticks = sum(int(word) for fields in stats.values() for word in fields[11:15])
     allowed = _allowed(process)
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    memory = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
+    memory_bytes, left_bytes = memory(process)
     return Usage(
         time.monotonic(),
         ticks * tick_s,
         _memory_bytes(stats),
         len(stats),
         _busy_ticks(allowed) * tick_s,
-        (int(memory["MemTotal"]) - int(memory["MemAvailable"])) * 1024,
+        memory_bytes - left_bytes,
         len(allowed),
         _quota(process, len(allowed)),
     )
+
+
+def memory(process: str = "self") -> tuple[int, int]:
+    """Return how much memory a process may use with its cgroups, or with the whole host, and what is left of it."""
+    of_host = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
+    rooms = [(int(of_host["MemTotal"]) * 1024, int(of_host["MemAvailable"]) * 1024), *_rooms(process, "memory")]
+    return min(most for most, _ in rooms), min(left for _, left in rooms)
 
 
 def cores(process: str = "self") -> float:
@@ -178,7 +185,6 @@ def _shared_bytes(pid: int) -> int:
 
 def limits(process: str = "self") -> Limits:
     """Return what is left for a run by a process, or in its place."""
-    memory = dict(re.findall(r"(\w+): +(\d+) kB", (PROC / "meminfo").read_text()))
     running = int((PROC / "loadavg").read_text().split()[3].partition("/")[2])
     # proc(5): each thread has an id of its own.
     most = min(_number(PROC / "sys/kernel" / name) or sys.maxsize for name in ("pid_max", "threads-max"))
@@ -189,23 +195,21 @@ def limits(process: str = "self") -> Limits:
     left_to_account = int(of_account[1]) - _tasks(uid) if of_account and uid else sys.maxsize  # root has no such limit
     low, high = map(int, (PROC / "sys/net/ipv4/ip_local_port_range").read_text().split())
     return Limits(
-        memory_bytes=min(int(memory["MemAvailable"]) * 1024, *_left(process, "memory")),
-        tasks=min(most - running, left_to_account, *_left(process, "pids")),
+        memory_bytes=memory(process)[1],
+        tasks=min(most - running, left_to_account, *(left for _, left in _rooms(process, "pids"))),
         open_files=int(open_files[1]) if open_files else 0,
         ports=high - low + 1,
         heap_bytes=heap_bytes((PROC / process / "cmdline").read_bytes()),
     )
 
 
-def _left(process: str, controller: str) -> list[int]:
-    """Return what each cgroup above a process leaves of a resource, at least one figure."""
-    left = [sys.maxsize]
+def _rooms(process: str, controller: str) -> Iterator[tuple[int, int]]:
+    """Yield how much of a resource each cgroup above a process may use, and what is left of it."""
     for _, folder in _cgroups(process, controller):
         for limit, used in CGROUP_FILES[controller]:
             most, now = _number(folder / limit), _number(folder / used)
             if most is not None and now is not None:
-                left.append(most - now + (_inactive_bytes(folder) if controller == "memory" else 0))
-    return left
+                yield most, most - now + (_inactive_bytes(folder) if controller == "memory" else 0)
 
 
 def _cgroups(process: str, controller: str) -> Iterator[tuple[Path, Path]]:

@@ -108,7 +108,7 @@ class Agent:
             additions=probe.additions(Path(self.host.jmeter or "/nowhere")),
             unit=probe.show(self.host.unit, "LoadState") if self.host.unit else "",  # an image may have no systemctl
             cores=probe.cores(self.server.pid() or "self"),
-            memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            memory_bytes=probe.memory(self.server.pid() or "self")[0],
             free_bytes=self._free_bytes(),
             busy_with=probe.lock_holder(LOCK),
             limits=self.server.limits(),

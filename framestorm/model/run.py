@@ -44,7 +44,7 @@ class Target:
 class Host:
     """A machine that takes part; `share` is its part of each total that was split over slaves.
 
-    cores: that the run may use there, which a CPU limit of a container makes fewer than the machine has.
+    cores, memory_bytes: that the run may use there, which limits of a container make less than the machine has.
     """
 
     name: str

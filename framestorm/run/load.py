@@ -80,8 +80,8 @@ class LocalLoad:
     def hosts(self) -> tuple[Host, ...]:
         """Return the machines that take part."""
         role: Role = "generator and target" if self._has_target else "generator"
-        memory_bytes = psutil.virtual_memory().total
-        return (Host(socket.gethostname(), role, LOOPBACK, cores=probe.cores(), memory_bytes=memory_bytes),)
+        cores, (memory_bytes, _) = probe.cores(), probe.memory()
+        return (Host(socket.gethostname(), role, LOOPBACK, cores=cores, memory_bytes=memory_bytes),)
 
     def rmi(self) -> Rmi | None:
         """Return nothing: there are no slaves."""

@@ -54,5 +54,5 @@ def row(
     processes: int | None = None,
     load: float | None = None,
 ) -> tuple[object, ...]:
-    """Return a row of FIELDS; the memory of a whole machine is what nobody else could have had."""
+    """Return a row of FIELDS; the memory of a whole machine is what the run could not have."""
     return time_ms, host, part, f"{cpu_percent:.1f}", memory_bytes, processes, None if load is None else f"{load:.2f}"

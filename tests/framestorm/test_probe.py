@@ -206,6 +206,30 @@ def test_the_cores_are_those_that_cgroups_leave(
 
 
 @pytest.mark.parametrize(
+    ("files", "memory"),
+    [
+        ({}, (8 << 30, 6 << 30)),
+        ({"memory.max": "max", "memory.current": f"{1 << 30}"}, (8 << 30, 6 << 30)),
+        ({"memory.max": f"{2 << 30}", "memory.current": f"{1 << 30}"}, (2 << 30, (1 << 30) + 4096)),
+        ({"memory.max": f"{7 << 30}", "memory.current": f"{1 << 20}"}, (7 << 30, 6 << 30)),  # the host has no more
+    ],
+)
+def test_the_memory_is_what_cgroups_leave(
+    files: dict[str, str], memory: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "cgroup").write_text("0::/\n")
+    for name, text in {**files, "memory.stat": "anon 1\ninactive_file 4096\n"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "meminfo").write_text(f"MemTotal:  {8 << 20} kB\nMemAvailable:  {6 << 20} kB\n")
+    (tmp_path / "stat").write_text(Path("/proc/stat").read_text())
+    monkeypatch.setattr(probe, "PROC", tmp_path)
+    monkeypatch.setattr(probe, "CGROUPS", tmp_path)
+    assert probe.memory() == memory
+    assert probe.usage([]).host_memory_bytes == memory[0] - memory[1]
+
+
+@pytest.mark.parametrize(
     ("busy_s", "group_s", "percent"),
     [
         (0.6, 0.5, 50),  # the cgroup uses what it may
