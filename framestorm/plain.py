@@ -11,7 +11,6 @@ from typing import TextIO
 # What a terminal obeys, what turns the direction of the text around it, and halves of characters, which no file takes.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
-STDERR = 2
 # Of a pipe whose reader has gone, and of a terminal that was closed.
 _UNREAD = (errno.EPIPE, errno.EIO)
 
@@ -44,9 +43,10 @@ def tell_now(text: str) -> None:
 
     Python's own buffer may be in use then.
     """
-    with suppress(OSError, ValueError):
-        if select.select([], [STDERR], [], 0)[1]:
-            os.write(STDERR, text.encode())
+    with suppress(OSError, ValueError, AttributeError):  # the last one where it was closed (2>&-)
+        stderr = sys.stderr.fileno()
+        if select.select([], [stderr], [], 0)[1]:
+            os.write(stderr, text.encode())
 
 
 def say(text: str) -> None:
