@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +81,13 @@ def test_a_slave_that_is_the_function_s_host_too_restarts_its_server(tmp_path: P
     assert "framestorm-jmeter-server.service" in shown and "function/face-blur" in shown
 
 
-def play(folder: Path, tasks: list[Any], given: dict[str, Any], **settings: Any) -> None:
+def play(folder: Path, tasks: list[Any], given: dict[str, Any], inventory: str = "localhost,", **settings: Any) -> None:
     """Play tasks for this machine, from a playbook beside the kit's roles; `given` is what -e gives."""
     (folder / "roles").symlink_to(ANSIBLE / "roles")
     book = folder / "book.yml"
     book.write_text(json.dumps([{"hosts": "localhost", "connection": "local", "tasks": tasks, **settings}]))
     words = ("-e", f"@{ANSIBLE / 'group_vars' / 'all.yml'}", "-e", json.dumps(given))
-    ansible_tool("ansible-playbook", "-i", "localhost,", *words, book)
+    ansible_tool("ansible-playbook", "-i", inventory, *words, book)
 
 
 def check(*conditions: str, **variables: Any) -> dict[str, Any]:
@@ -269,6 +270,16 @@ def test_what_the_units_cannot_use_is_refused(given: dict[str, str], message: st
         return
     with pytest.raises(AssertionError, match=message):
         play(tmp_path, tasks, given, **common)
+
+
+@pytest.mark.parametrize(("other", "is_refused"), [("127.0.0.1", True), ("127.0.0.2", False)])
+def test_two_hosts_with_one_address_are_refused(other: str, is_refused: bool, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.ini"
+    hosts.write_text(f"[slaves]\ns1 ansible_host=127.0.0.1\ns2 ansible_host={other}\n[function]\ns1\n")
+    tasks = tasks_of("roles/common/tasks/preflight.yml", *["Check that no two hosts have the same address"] * 2)
+    given, common = {"ansible_connection": "local"}, str(ANSIBLE / "roles/common/vars/main.yml")
+    with pytest.raises(AssertionError, match=r"'s2': '127\.0\.0\.1'") if is_refused else nullcontext():
+        play(tmp_path, tasks, given, str(hosts), hosts="all", gather_facts=False, vars_files=[common])
 
 
 def test_an_archive_is_made_once_a_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
