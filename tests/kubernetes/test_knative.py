@@ -213,6 +213,12 @@ def test_a_service_is_found_by_its_address_and_bounded(theirs: Cluster) -> None:
     assert (by_header.kind, by_header.url) == ("knative", "http://127.0.0.1:9/x")
     with_ingress = registry.at(f"http://{HOST}/x", Site(context=CONTEXT, ingress="http://127.0.0.1:8/"))
     assert with_ingress.url == "http://127.0.0.1:8/x"
+    for ingress_url, url in {
+        "http://127.0.0.1:8": "grpc://127.0.0.1:8/iris",
+        "https://a.test": "grpcs://a.test/iris",
+    }.items():
+        by_grpc = registry.at(f"grpc://{HOST}/iris", Site(context=CONTEXT, ingress=ingress_url))
+        assert (by_grpc.url, by_grpc.headers()) == (url, {"Host": HOST})
     assert registry.at(f"http://{HOST}/x", Site()).kind == "url", "no cluster was named"
     with pytest.raises(UsageError, match=r"no function of this cluster has the address http://other\.example/"):
         registry.at("http://other.example/", SITE)

@@ -1,5 +1,6 @@
 """How what a cluster serves is reached from outside: by a load balancer's address, or by a port of a node."""
 
+import re
 import socket
 import urllib.parse
 from collections.abc import Iterable
@@ -97,9 +98,10 @@ def leads_somewhere(host: str) -> bool:
 
 
 def at(url: str, base: str) -> str:
-    """Return the address of `url`'s path on the server of `base`."""
+    """Return the address of `url`'s path on the server of `base`, which is called by the protocol of `url`."""
     path = urllib.parse.urlsplit(url)._replace(scheme="", netloc="").geturl() or "/"
-    return f"{base.rstrip('/')}{path}"
+    server = re.sub(r"^(http|grpc)(?=s?://)", "grpc" if url.startswith("grpc") else "http", base.rstrip("/"))
+    return f"{server}{path}"
 
 
 def host_of(url: str) -> str:
