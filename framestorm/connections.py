@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-CONNECT_WITHIN_S, LEAST_SHARE_S = 5.0, 0.05
+# However many addresses there are, each has time for an answer by satellite; 25 silent ones are tried in less than what
+# a conductor waits for an agent.
+CONNECT_WITHIN_S, LEAST_SHARE_S = 5.0, 0.75
 
 
 def connection(hosts: Sequence[str], port: int) -> socket.socket:
@@ -44,10 +46,7 @@ def _resolved(host: str, port: int) -> list[str]:
 
 
 def why_unreached(target: str, hosts: Sequence[str] = ()) -> str | None:
-    """Return why host:port takes no connection from here, or why none of `hosts` does in its place; None if one does.
-
-    Once the names are looked up, it is known within CONNECT_WITHIN_S, however many addresses they have.
-    """
+    """Return why host:port, or each of `hosts` in its place, takes no connection from here; None if one does."""
     host, _, port = target.rpartition(":")
     try:
         connection(hosts or (host,), int(port)).close()

@@ -18,6 +18,7 @@ WELL = "127.0.0.99"
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A port that one address answers at, while the others drop what comes, as some firewalls do."""
     monkeypatch.setattr(connections, "CONNECT_WITHIN_S", 2.0)
+    monkeypatch.setattr(connections, "LEAST_SHARE_S", 0.08)
     with ExitStack() as stack:
         port = stack.enter_context(socket.create_server((WELL, 0))).getsockname()[1]
         for address in SILENT:
@@ -58,6 +59,15 @@ def test_all_addresses_of_a_name_share_the_time(port: int, waits: list[float], m
     assert len(waits) == len(SILENT) and waits[0] == pytest.approx(2.0 / len(SILENT), rel=0.1)
     with pytest.raises(FramestormError, match=f"nothing answers at shop.example:{port} .timed out."):
         check_reachable(f"http://shop.example:{port}/", hosts=SILENT[:3])
+
+
+def test_no_address_has_too_little_time_for_a_slow_network(
+    port: int, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "LEAST_SHARE_S", 0.2)
+    named(monkeypatch, SILENT)
+    assert connections.why_unreached(f"shop.example:{port}") == "timed out"
+    assert waits == [0.2] * len(SILENT)
 
 
 def test_a_name_is_reached_if_one_of_its_addresses_is(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
