@@ -196,6 +196,8 @@ def main(words: Sequence[str]) -> int:
     )  # fmt: skip
     if wrong := re.search("^ansible-playbook: error: (.*)", done.stderr, re.MULTILINE):
         raise UsageError(f"ansible-playbook: {wrong[1]}; ./run.sh deploy --help says what goes to it")
+    if "Completely failed to parse inventory source" in done.stderr:  # before minutes of set-up
+        raise UsageError(f"Ansible cannot read the inventory {inventory}:\n{done.stderr.strip()}")
     # Ansible itself calls this a success.
     if {*re.findall(r"^ +hosts \((\d+)\):", done.stdout, re.MULTILINE)} == {"0"}:
         raise UsageError(

@@ -246,6 +246,15 @@ def test_deploy_refuses_an_inventory_with_no_host_of_its_groups(
         inventory.main(["-i", str(tmp_path / "hosts.ini"), *words])
 
 
+def test_deploy_refuses_an_inventory_that_ansible_cannot_read_before_the_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hosts.ini").write_text("[slaves\ns1\n")
+    monkeypatch.setattr(inventory.setup, "ensure", lambda pieces: pieces == [inventory.setup.ANSIBLE_VENV] or 1 / 0)
+    with pytest.raises(UsageError, match=r"cannot read the inventory .*hosts\.ini:\n(.|\n)*Failed to parse"):
+        inventory.main(["-i", str(tmp_path / "hosts.ini")])
+
+
 def test_deploy_gets_on_in_a_folder_whose_path_is_too_long_for_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANSIBLE_SSH_ARGS", raising=False)
     for length, options in ((79, None), (80, "-o ServerAliveInterval=5 -o ServerAliveCountMax=3")):
