@@ -203,7 +203,7 @@ def _path_words(summary: Summary) -> str:
     """Return what of the run's response time the parts of its path are, as far as the calibration knows them."""
     calibration, rtt = summary.calibration, summary.main.times.get("rtt")
     shares = [each.activator_share for each in summary.functions if each.activator_share is not None]
-    if calibration is None or rtt is None or rtt.p50 is None:
+    if calibration is None or rtt is None or rtt.p50 is None or not rtt.p50.value:
         return ""
     words, on_path = "", {part.name for part in calibration.parts}
     if shares:
@@ -214,8 +214,8 @@ def _path_words(summary: Summary) -> str:
         return words
     added_ms = sum(part.adds.value for part in parts if part.adds)
     names, share = units.listed([part.name for part in parts]), units.percent(added_ms / rtt.p50.value)
-    median = units.duration(rtt.p50.value)
-    return f"{words}Of the run's median, {median}, {names} are about {units.duration(added_ms)} ({share})."
+    median, are = units.duration(rtt.p50.value), "is" if len(parts) == 1 else "are"
+    return f"{words}Of the run's median, {median}, {names} {are} about {units.duration(added_ms)} ({share})."
 
 
 def _moment(since_ms: float) -> str:

@@ -3,6 +3,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from framestorm.model import units
 from framestorm.model.activation import Activation, ColdSplit
 from framestorm.model.files import read
 from framestorm.model.function_summary import EndedReplica, NodeOutage, PlatformWarning
-from framestorm.model.summary import SCHEMA_FILE, Summary, schema_text
+from framestorm.model.summary import SCHEMA_FILE, Calibration, PathPart, Summary, schema_text
 from framestorm.plain import visible
 from framestorm.report import build
 from framestorm.report.charts import charts
@@ -23,6 +24,7 @@ from framestorm.report.page import MAX_REPLICAS, _times, page_html
 from framestorm.report.summary import summarise
 from framestorm.report.trust import machines
 from framestorm.results.reading import read_results
+from framestorm.stats.estimate import Estimate
 from tests.framestorm.conftest import function_of, own_text
 from tests.framestorm.results.conftest import JTL_OF_LABELS, START_MS, FakeRun, write_jtl, write_metrics
 
@@ -269,6 +271,28 @@ def test_a_node_that_was_not_ready_is_named(made: Path) -> None:
     assert sentence.startswith(
         "Node n-1, which had replicas of face-blur, was not ready for 5.00\xa0s, from 12.0\xa0s after the start"
     )
+
+
+@pytest.mark.parametrize(
+    ("median_ms", "words"), [(4.0, "Of the run's median, 4\xa0ms, gateway is about 1\xa0ms (25.0\xa0%)."), (0.0, "")]
+)
+def test_what_the_path_adds_is_a_share_of_the_median(made: Path, median_ms: float, words: str) -> None:
+    """Of whole milliseconds, as plain JMeter takes them, the median may be 0."""
+    summary = load(made)
+    rtt = replace(summary.main.times["rtt"], p50=Estimate(median_ms))
+    calibration = Calibration(3, [PathPart("gateway", "gateway", "direct", 30, 0, 2.0, Estimate(1.0))])
+    page = unescape(
+        page_html(
+            replace(
+                summary,
+                functions=[function_of()],
+                calibration=calibration,
+                labels={**summary.labels, "frame": replace(summary.main, times={"rtt": rtt})},
+            )
+        )
+    )
+    assert words in page and "What the platform's path adds" in page
+    assert page.count("Of the run's median") == bool(words)
 
 
 def test_what_the_cluster_warned_of_has_a_table(made: Path) -> None:
