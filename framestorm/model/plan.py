@@ -165,13 +165,12 @@ def parse(path: Path) -> ET.Element:
             if (is_enabled := element.get("enabled")) is not None:
                 element.set("enabled", _boolean(is_enabled))
     for each in root.iter("boolProp"):
-        if "${" not in (text := each.text or ""):
-            each.text = _boolean(text)
+        each.text = _boolean(each.text or "")
     return root
 
 
 def _boolean(text: str) -> str:
-    """Return a boolean as JMeter writes it: all but `true`, in any letters, is false for it."""
+    """Return a boolean as JMeter writes it: all but `true`, in any letters, is false for it, a reference too."""
     return "true" if text.lower() == "true" else "false"
 
 

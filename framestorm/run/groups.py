@@ -134,7 +134,7 @@ def _end(group: ET.Element, controller: ET.Element, place: str, known: Known) ->
     """Loops that never end: of a main controller that starts again after its last, as one does without its field."""
     field = _Value(controller, _LOOPS, known)
     loops = field.number
-    has_lifetime = plans.field_text(group, _LIFETIME).strip().lower() == "true"
+    has_lifetime = _is_true(plans.field_text(group, _LIFETIME), known)
     if loops is not None and loops >= 0 and _is_again(controller):
         what = "sets" if any(child.get("name") == _FOREVER for child in controller) else "has no"
         why = f"{what} {_FOREVER} in its main controller, so JMeter 5.5 begins again after {plural(loops, 'loop')}"
@@ -149,6 +149,10 @@ def _end(group: ET.Element, controller: ET.Element, place: str, known: Known) ->
         yield Finding(f"{place} loops without end and sets up: unless something stops it, no other group starts")
 
 
+def _is_true(text: str, known: Known) -> bool:
+    return (known.value(text) or "").strip().lower() == "true"
+
+
 def _is_again(controller: ET.Element) -> bool:
     """Return whether a main controller starts again after its last loop."""
     forever = next((child.text or "" for child in controller if child.get("name") == _FOREVER), "true")
@@ -161,7 +165,7 @@ def _lifetime(group: ET.Element, place: str, known: Known) -> Iterator[Finding]:
     if lifetime is None and duration.number:
         why = f"asks for a duration of {duration.value} s, but has no {_LIFETIME}: JMeter does not use it"
         yield Finding(f'{place} {why}; write <boolProp name="{_LIFETIME}">true</boolProp>, or leave the duration out')
-    if lifetime is None or lifetime.strip().lower() != "true":
+    if lifetime is None or not _is_true(lifetime, known):
         return
     remedy = "give a whole number of seconds, or switch the lifetime off"
     if duration.undefined:

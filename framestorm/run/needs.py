@@ -25,6 +25,9 @@ _NEVER_EMPTY = ("CSVDataSet", "RandomCSVDataSetConfig", "JSR223", "BeanShell", "
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
 # The scripts of the kit's plans before their elements called classes.
 _OLD_SCRIPT = re.compile(r"\$\{scripts\}/(answer|arrival|frame|request|stop|user)\.groovy")
+# References in booleans, which JMeter does not look up.
+_ENABLED = re.compile(r'\benabled="([^"]*\$\{[^"]*)"')
+_BOOLEAN = re.compile(r'<boolProp name="([^"]*)">([^<]*\$\{[^<]*)</boolProp>')
 _HTTP = ("domain", "port", "protocol", "path", "proxyHost", "proxyPort", "implementation")
 
 
@@ -156,6 +159,12 @@ def _check_readable(plan: Plan, path: Path, root: ET.Element, values: Mapping[st
         path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         note(f"{path.name} is not in UTF-8, the encoding that JMeter reads: save it in UTF-8, or letters are lost")
+    for reference in dict.fromkeys(_ENABLED.findall(_text(path))):
+        what = f'enabled="{reference}" disables an element, as JMeter looks up no property there'
+        note(f"{path.name}: {what}: set its users or loops by one")
+    for name, reference in dict.fromkeys(_BOOLEAN.findall(_text(path))):
+        what = f"the boolProp {name} has {reference}, which JMeter takes for false"
+        note(f"{path.name}: {what}: make it a stringProp")
 
 
 def _line(named: NamedFile, problem: str) -> str:

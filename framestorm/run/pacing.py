@@ -93,7 +93,9 @@ def _of_group(where: str, place: PacedPlace, fields: Fields, loads: Sequence[Loa
 def _loops(place: PacedPlace, known: Known) -> int:
     """How often each user runs what a timer acts on, 0 if that is not known: it stands in a thread group itself."""
     group = place.within[-1] if place.within else None
-    if group is None or group.tag != "ThreadGroup" or plans.field_text(group, "ThreadGroup.scheduler") == "true":
+    if group is None or group.tag != "ThreadGroup":
+        return 0
+    if known.value(plans.field_text(group, "ThreadGroup.scheduler")) not in ("", "false"):
         return 0
     controller = group.find("elementProp[@name='ThreadGroup.main_controller']")
     text = known.value(plans.field_text(controller, "LoopController.loops")) if controller is not None else None

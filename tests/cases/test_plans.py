@@ -95,6 +95,7 @@ BEGIN = '<boolProp name="LoopController.continue_forever">false</boolProp>'
 LOOPS = '<stringProp name="LoopController.loops">2</stringProp>'
 USERS = '<stringProp name="ThreadGroup.num_threads">2</stringProp>'
 LIFETIME = '<boolProp name="ThreadGroup.scheduler">true</boolProp>'
+BY_PROPERTY = '<stringProp name="ThreadGroup.scheduler">${{__P(lasts,{})}}</stringProp>'
 DURATION = '<stringProp name="ThreadGroup.duration">{}</stringProp>'
 
 
@@ -115,6 +116,8 @@ DURATION = '<stringProp name="ThreadGroup.duration">{}</stringProp>'
         (USERS, USERS + LIFETIME, "the duration ''", ""),
         (USERS, USERS + LIFETIME + DURATION.format(5), "", ""),
         (USERS, USERS + LIFETIME.replace("true", "false") + DURATION.format(5), "", ""),
+        (USERS, USERS + BY_PROPERTY.format("true"), "the duration ''", ""),
+        (USERS, USERS + BY_PROPERTY.format("false"), "", ""),
         (USERS, USERS + DURATION.format(5), "", "has no ThreadGroup.scheduler: JMeter does not use it"),
         (USERS, USERS + USERS.replace("num_threads", "ramp_time").replace(">2<", ">1.5<"), "", "starts all users at"),
         ("continue</stringProp>", "stop</stringProp>", "", "'stop' as its action after an error"),
@@ -299,6 +302,21 @@ def test_a_data_set_is_read_before_the_load_as_jmeter_will(
     elements = data_set(tmp_path, content, **fields) + CALL.replace("${x}", "${name}/${age}")
     checked = Checked(foreign.write_plan(tmp_path / "theirs.jmx", elements, loops=2), capsys)
     assert word in checked.text and bool(word) == bool(checked.notes), checked.text
+
+
+def test_a_boolean_that_jmeter_does_not_look_up_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of_boolean = '<{0} name="HTTPSampler.use_keepalive">${{__P(keep,true)}}</{0}></HTTPSamplerProxy>'
+    call = CALL.replace("${x}", "").replace("</HTTPSamplerProxy>", of_boolean.format("boolProp"))
+    plan = foreign.write_plan(tmp_path / "theirs.jmx", call, loops=2)
+    (note,) = Checked(plan, capsys).notes
+    assert "the boolProp HTTPSampler.use_keepalive has ${__P(keep,true)}, which JMeter takes for false" in note
+    plan.write_text(plan.read_text().replace('boolProp name="HTTP', 'stringProp name="HTTP'))
+    plan.write_text(plan.read_text().replace("true)}</boolProp>", "true)}</stringProp>"))
+    assert Checked(plan, capsys).text == ""
+    plan.write_text(plan.read_text().replace('"call" enabled="true"', '"call" enabled="${__P(on,true)}"'))
+    checked = Checked(plan, capsys)
+    assert checked.notes[0].startswith('theirs.jmx: enabled="${__P(on,true)}" disables an element')
+    assert "has an enabled sampler" in checked.refusal
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,16 @@ def test_what_has_to_be_a_json_object_is_looked_at_before_the_load(wrong: str) -
 
 @pytest.mark.parametrize(
     ("text", "is_true"),
-    [("true", True), ("True", True), ("TRUE", True), ("False", False), ("no", False), ("1", False), (" true ", False)],
+    [
+        ("true", True),
+        ("True", True),
+        ("TRUE", True),
+        ("False", False),
+        ("no", False),
+        ("1", False),
+        (" true ", False),
+        ("${__P(on,true)}", False),
+    ],
 )
 def test_booleans_are_those_of_jmeter(text: str, is_true: bool, tmp_path: Path) -> None:
     """As JMeter 5.5 reads them in an attribute and in a boolProp, in the plan and in what is written of it."""
