@@ -14,7 +14,7 @@ from framestorm.conductor import StopSignals
 from framestorm.errors import FramestormError, UsageError
 from framestorm.find import page
 from framestorm.find.lengths import LONGEST_S, ProbeLengths
-from framestorm.find.objectives import check_labels, criterion_of, decided_of, opposite, probe_of, rung_of
+from framestorm.find.objectives import check_labels, criterion_of, decided_of, longer, opposite, probe_of, rung_of
 from framestorm.find.setting import PlatformSetting
 from framestorm.judge.ladder import Ladder
 from framestorm.judge.search import Search
@@ -205,6 +205,8 @@ def search(
     run = replace(run, output=replace(run.output, criteria=criteria, stop_if=rules[0], stop_when=rules[1]))
     check_labels(plan, replace(run.output, criteria=tuple(objectives)))
     lengths = ProbeLengths(plan, over, objectives, own.probe_s or PROBE_S, run.what.given)
+    if own.probe_s is not None and "hold_s" not in plan.settable:
+        note(f"--probe-s {own.probe_s:g} has no effect: {plan.path.name} has no hold_s, and takes as long as it says")
     if own.resume is not None:
         folder = own.resume.absolute()
         record = replace(
@@ -305,7 +307,7 @@ class _Loop:
             if len(self._record.probes) >= MOST_PROBES:
                 raise FramestormError(
                     f"after {MOST_PROBES} probes there is no answer: results differ too much from probe to probe; "
-                    "make them longer by --probe-s"
+                    f"{longer(self._record.probes[-1].length_s)}"
                 )
             if self._record.probes:
                 self._drain(self._record.probes[-1])

@@ -111,11 +111,11 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
         first = (unknown or unjudged)[0]
         why, *_ = first.why.partition(", so it cannot")
         raise FramestormError(
-            f"{over.at(load)}, {objective_of(first)!r} could not be judged: {why}; "
-            "give longer probes by --probe-s, or another objective"
+            f"{over.at(load)}, {objective_of(first)!r} could not be judged: {why}; {longer(length_s)}, or give another "
+            "objective"
         )
     if not (generator or missed):
-        _check_samples(judged, summary, over.at(load))
+        _check_samples(judged, summary, over.at(load), longer(length_s))
     return Probe(
         load,
         run_dir.name,
@@ -128,14 +128,23 @@ def probe_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None
     )
 
 
-def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str) -> None:
+def longer(length_s: float | None) -> str:
+    """Return how probes get longer; the search does not set their length if that is None."""
+    return (
+        "make the run of the plan longer, by its own properties"
+        if length_s is None
+        else "give longer probes by --probe-s"
+    )
+
+
+def _check_samples(judged: Sequence[Judgement], summary: Summary, at: str, advice: str) -> None:
     """Refuse a pass by a percentile that is just the largest of too few samples."""
     for each in judged:
         if (n := _too_few(each, summary)) is not None:
             least = _samples_with(1, each.metric)
             raise FramestormError(
                 f"{at}, {objective_of(each)!r} had {n} samples and needs {least:,}: a percentile of fewer is "
-                "just the largest of them; give longer probes by --probe-s, or a lower percentile"
+                f"just the largest of them; {advice}, or give a lower percentile"
             )
 
 
@@ -181,7 +190,7 @@ def rung_of(run_dir: Path, over: LoadRange, load: float, length_s: float | None)
         at_once = ", all at once" if n >= FEWEST_EVENTS else ""
         raise FramestormError(
             f"{over.at(load)}, a rate needs {FEWEST_EVENTS} answers without an error, and there are {n}{at_once}; see "
-            f"{run_dir}/index.html, or give longer probes by --probe-s"
+            f"{run_dir}/index.html, or {longer(length_s)}"
         )
     if not has_collapsed:
         low, high = rate_ends(samples.ended_ms, rate_per_s)

@@ -94,7 +94,7 @@ def test_a_property_of_a_plan_from_elsewhere_gets_whole_numbers_where_the_range_
 
 
 def test_users_by_another_word_have_a_capacity(
-    tmp_path: Path, runs: SimulatedRuns, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, runs: SimulatedRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without an objective, the rate of four threads of a plan from elsewhere."""
 
@@ -107,7 +107,8 @@ def test_users_by_another_word_have_a_capacity(
     monkeypatch.setattr(command, "rung_of", rung)
     runs.over, runs.p95_ms = "threads", lambda load: 10.0
     words = ("--over", "threads=1..64", "--drain-s", "0", "-t", str(plan), "-o", str(tmp_path / "find"))
-    assert command.main(words) == 0
+    assert command.main([*words, "--probe-s", "9"]) == 0
+    assert "--probe-s 9 has no effect: elsewhere.jmx has no hold_s" in capsys.readouterr().err
     record = record_of(tmp_path / "find")
     assert (record["answer"]["highest"], record["answer"]["capacity"]["value"]) == (4, pytest.approx(40))
     assert "from about threads=4" in record["text"]

@@ -261,9 +261,17 @@ def test_a_load_that_was_not_made_is_no_pass(tmp_path: Path) -> None:
     assert not probed(tmp_path, judged("p95 >= 1 s", "passed"), doubts=["not_offered"]).passed
 
 
-def test_an_objective_that_cannot_be_judged_ends_the_search(tmp_path: Path) -> None:
-    with pytest.raises(FramestormError, match=r"'p95 < 1 s' could not be judged: too few; give longer probes"):
-        probed(tmp_path, judged("p95 >= 1 s", "unjudged", None))
+@pytest.mark.parametrize(
+    ("length_s", "advice"),
+    [(5, "give longer probes by --probe-s"), (None, "make the run of the plan longer, by its own")],
+)
+def test_an_objective_that_cannot_be_judged_ends_the_search(
+    tmp_path: Path, length_s: float | None, advice: str
+) -> None:
+    unjudged = judged("p95 >= 1 s", "unjudged", None)
+    files.write(tmp_path / "summary.json", summary_of(100, criteria=[unjudged]))
+    with pytest.raises(FramestormError, match=rf"'p95 < 1 s' could not be judged: too few; {advice}"):
+        probe_of(tmp_path, USERS, 20, length_s)
 
 
 def test_a_label_that_there_is_not_ends_the_search_on_whatever_machine(tmp_path: Path) -> None:
