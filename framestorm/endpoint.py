@@ -6,6 +6,7 @@ import ipaddress
 import ssl
 import urllib.parse
 from collections.abc import Sequence
+from pathlib import Path
 
 from framestorm.connections import CONNECT_WITHIN_S, connection, why_unreached
 from framestorm.errors import FramestormError, UsageError
@@ -14,11 +15,13 @@ from framestorm.errors import FramestormError, UsageError
 _ADVICE = {
     9: "set the clock right, here or there",
     10: "renew it",
-    18: "to trust it, give its file by {option}=@file",
+    18: "to trust it, give its file by {option}file",
     62: "call the server by a name in its certificate",
     64: "call the server by a name or an address in its certificate",
 }
 
+# The variable of the environment by which the kit's clients find authorities, as Python's requests does.
+CLIENTS_AUTHORITIES = "REQUESTS_CA_BUNDLE"
 _DEFAULT_PORTS = {"http": 80, "https": 443, "grpc": 80, "grpcs": 443}
 _ISSUER_UNKNOWN = 20  # OpenSSL's X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
 
@@ -90,8 +93,9 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
 
     Args:
         url: the function's; one without TLS has none.
-        option: the option that gives the authorities.
-        authorities: who may have signed it: `@file`, empty for those of the system, or `none` for no check.
+        option: the option that gives the authorities, or CLIENTS_AUTHORITIES.
+        authorities: who may have signed it: `@file`, empty for those of the system, or `none` for no check. Those of
+            clients have no `@`, and may be a folder.
         proxy: URL of the proxy on the way, with its login.
         server_name: the name in the requests' own Host header, which the handshake then has; empty for the URL's.
 
@@ -102,8 +106,13 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
     if not url.startswith("https://") or authorities == "none":
         return
     host, port = host_and_port(url)
+    is_of_clients = option == CLIENTS_AUTHORITIES
+    if is_of_clients and not authorities and not _has_system_authorities():
+        return  # the clients' libraries bring some
+    file = authorities.removeprefix("@") or None
+    folder = file if is_of_clients and Path(file or "").is_dir() else None
     try:
-        context = ssl.create_default_context(cafile=authorities.removeprefix("@") or None)
+        context = ssl.create_default_context(cafile=None if folder else file, capath=folder)
     except OSError as error:
         raise UsageError(f"{option}={authorities}: no certificates in PEM can be read there: {error}") from None
     way = urllib.parse.urlsplit(proxy)
@@ -121,7 +130,8 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
         context.wrap_socket(client.sock, server_hostname=name).close()
     except ssl.SSLCertVerificationError as error:
         called = f" for the Host header's name {server_name}" if server_name else ""
-        advice = _ADVICE.get(error.verify_code, f"{option}=@ca.pem names the authority that signed it")
+        advice = _ADVICE.get(error.verify_code, "{option}ca.pem names the authority that signed it")
+        advice = advice.format(option=f"{option}=" if is_of_clients else f"{option}=@")
         if error.verify_code == _ISSUER_UNKNOWN and not proxy and (issuer := _issuer_of_one(host, port, name)):
             advice = (
                 f"the server sends this certificate alone, signed by {issuer}: if that is an intermediate authority, "
@@ -129,7 +139,8 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
             )
         raise FramestormError(
             f"the certificate of {host}:{port}{called} is not valid: {error.verify_message.rstrip('.')}; "
-            f"{advice.format(option=option)}, or accept any certificate by {option}=none"
+            + advice
+            + ("" if is_of_clients else f", or accept any certificate by {option}=none")
         ) from None
     except ssl.SSLError as error:
         if error.reason == "WRONG_VERSION_NUMBER":
@@ -139,6 +150,11 @@ def check_certificate(url: str, option: str, authorities: str, proxy: str = "", 
         raise FramestormError(f"no TLS connection to {host}:{port}: {error}") from None
     finally:
         client.close()
+
+
+def _has_system_authorities() -> bool:
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
 
 
 def _issuer_of_one(host: str, port: int, name: str) -> str | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from framestorm.connections import why_unreached
-from framestorm.endpoint import check_certificate, check_reachable, host_and_port, proxy_url
+from framestorm.endpoint import CLIENTS_AUTHORITIES, check_certificate, check_reachable, host_and_port, proxy_url
 from framestorm.errors import UsageError
 from framestorm.model import facets
 from framestorm.model.plan import Plan, trim
@@ -143,10 +143,13 @@ def check_way(way: Way, plan: Plan, settings: Settings, *, is_over_slaves: bool)
     has_certificate = way.url.startswith("https://") and way.proxy == way.own
     if not has_certificate or (is_over_slaves and why_unreached(way.first)):
         return
+    named = server_name(plan, settings.properties)
     for name, each in plan.settable.items():
         if facets.AUTHORITIES in each.facets:
-            named = server_name(plan, settings.properties)
             check_certificate(way.url, f"-J{name}", settings.properties[name], way.own_proxy, named)
+    if plan.has_journal and not is_over_slaves:  # whose clients go by their own host's environment
+        authorities = os.environ.get(CLIENTS_AUTHORITIES, "")
+        check_certificate(way.url, CLIENTS_AUTHORITIES, authorities, way.own_proxy, named)
 
 
 def way_to(url: str, settings: Settings, proxies: Proxies) -> Way:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 
+import certifi
 import pytest
 
 from framestorm import endpoint
@@ -85,6 +86,26 @@ def test_what_is_wrong_with_a_certificate_is_named(
     path.write_bytes(certificate.read_bytes().partition(b"-----BEGIN CERT")[0] + made)
     with shaking_hands(path) as (port, _), pytest.raises(FramestormError, match=f"{trouble}.*{advice}"):
         endpoint.check_certificate(f"https://{host}:{port}/f", "-Jca", authorities.format(path))
+
+
+def test_authorities_of_clients_come_by_their_variable(
+    certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "authorities"
+    folder.mkdir()
+    _, _, end = certificate.read_text().partition("-----BEGIN CERTIFICATE")
+    (folder / "ca.pem").write_text(f"-----BEGIN CERTIFICATE{end}")
+    subprocess.run(["openssl", "rehash", folder], check=True)
+    with shaking_hands(certificate) as (port, _):
+        url = f"https://localhost:{port}/f"
+        for authorities in (certificate, folder):
+            endpoint.check_certificate(url, endpoint.CLIENTS_AUTHORITIES, str(authorities))
+        monkeypatch.setenv("SSL_CERT_FILE", certifi.where())
+        with pytest.raises(FramestormError, match=r"give its file by REQUESTS_CA_BUNDLE=file$"):
+            endpoint.check_certificate(url, endpoint.CLIENTS_AUTHORITIES, "")
+        for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+            monkeypatch.setenv(name, str(tmp_path / "nothing"))
+        endpoint.check_certificate(url, endpoint.CLIENTS_AUTHORITIES, "")  # those that the client brings count
 
 
 def test_what_is_no_server_or_has_no_tls() -> None:

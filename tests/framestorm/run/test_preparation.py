@@ -440,6 +440,19 @@ def test_a_certificate_has_to_be_for_the_name_in_a_host_header(
     assert names == [name]
 
 
+@pytest.mark.parametrize(
+    ("plan", "option"), [("requests", "-Jca"), ("chat", "REQUESTS_CA_BUNDLE"), ("face-blur", "REQUESTS_CA_BUNDLE")]
+)
+def test_a_certificate_is_checked_by_the_authorities_of_who_sends(
+    plan: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: list[str] = []
+    monkeypatch.setattr(target, "check_certificate", lambda *words: options.append(words[1]))
+    monkeypatch.setattr(target, "check_reachable", lambda *_: None)
+    prepare(what(plan, url="https://127.0.0.1:9/f"), tmp_path / "run")
+    assert options == [option]
+
+
 @pytest.mark.parametrize(("plan", "is_refused"), [("requests", True), ("face-blur", False)])
 def test_the_zone_of_an_address_is_refused_where_jmeter_sends_itself(
     plan: str, is_refused: bool, tmp_path: Path
