@@ -29,10 +29,9 @@ def terminal_text(summary: Summary) -> str:
     # Of default criteria, one a label, only those that did not pass.
     shown = [each for each in summary.criteria if each.state != "passed" or not summary.has_default_criteria]
     criteria = _criteria(sorted(shown, key=lambda each: each.state == "passed"))
-    elements = (each.element for each in summary.facts.element_errors)
-    names = [*summary.labels, *(load.name for load in summary.run.loads), *elements]
-    warnings = [_line(f"warning: {_first_sentence(text, names)}") for text in summary.warnings]
-    notes = [_line(f"note: {_first_sentence(text, names)}") for text in summary.notes]
+    foreign = _foreign_texts(summary)
+    warnings = [_line(f"warning: {_first_sentence(text, foreign)}") for text in summary.warnings]
+    notes = [_line(f"note: {_first_sentence(text, foreign)}") for text in summary.notes]
     blocks = (
         [_line(summary.verdict.line), *_some(criteria, MAX_CRITERIA, "criterion", "criteria")],
         _table(summary),
@@ -138,11 +137,20 @@ def _some(texts: Sequence[str], most: int, noun: str, nouns: str | None = None) 
     return [*texts[:most], *([f"… {more} on the page"] if left > 0 else [])]
 
 
-def _first_sentence(text: str, names: Iterable[str]) -> str:
-    """Return what a warning says first; the rest explains it. None of the plan's names has the end of a sentence."""
+def _foreign_texts(summary: Summary) -> list[str]:
+    """Return the texts in warnings and notes that are not the kit's own: names of the plan, and messages of errors."""
+    facts, run = summary.facts, summary.run
+    errors = [text for each in facts.element_errors for text in (each.element, each.message)]
+    others = [facts.out_of_memory, facts.stopped_by, *(loss.reason for loss in summary.losses)]
+    names = [*summary.labels, *(load.name for load in run.loads), *(each.text for each in facts.unreplaced)]
+    return [text for text in (*names, *errors, *others) if text]
+
+
+def _first_sentence(text: str, foreign: Iterable[str]) -> str:
+    """Return what a warning says first; the rest explains it. No sentence ends within one of the foreign texts."""
     masked = text
-    for name in names:
-        masked = masked.replace(name, "x" * len(name))
+    for each in foreign:
+        masked = masked.replace(each, "x" * len(each))
     # Nor after a number: 01. Login.
     end = re.search(r"(?<=[^\d]\.) (?=[A-Z])", masked)
     return text[: end.start()] if end else text

@@ -12,9 +12,10 @@ from framestorm.cli import main
 from framestorm.model.criteria import Criterion
 from framestorm.model.files import read
 from framestorm.model.judgement import Judgement
-from framestorm.model.summary import LabelSummary, Summary, Times, Verdict
+from framestorm.model.summary import ElementErrors, LabelSummary, Summary, Times, Verdict
 from framestorm.report import build
 from framestorm.report.terminal import terminal_text
+from framestorm.report.trust import elements
 from framestorm.run import dashboard
 from framestorm.setup import pieces
 from tests.framestorm.conftest import summary_of
@@ -60,6 +61,13 @@ def test_no_sentence_ends_within_a_name(name: str) -> None:
     text = f"7 samples of {name} had the text ${{id}} in place of a value: nothing had defined that variable."
     summary = summary_of(1, labels={name: label(name)}, warnings=[f"{text} Look at the plan."], notes=[])
     assert f"warning: {text}" in terminal_text(summary).splitlines()
+
+
+def test_no_sentence_ends_within_a_message_of_an_error() -> None:
+    failed = ElementErrors("JSR223 PreProcessor 'sign'", 3, "Cannot read key. File is missing", "it was not signed")
+    facts = replace(summary_of(1).facts, element_errors=[failed])
+    (warning,) = elements.errors(summary := summary_of(1, facts=facts))
+    assert f"warning: {warning}" in terminal_text(replace(summary, warnings=[warning])).splitlines()
 
 
 def test_who_closes_the_output_still_gets_the_exit_status(three_users: Any, monkeypatch: pytest.MonkeyPatch) -> None:
