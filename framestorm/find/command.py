@@ -354,7 +354,9 @@ class _Loop:
         options = replace(options, what=replace(options.what, given=given), output=replace(options.output, name=name))
         try:
             if self._setting is not None:
-                options = replace(options, what=replace(options.what, platform=self._setting.bring_to(load)))
+                with self._stop_signals.starting():
+                    platform = self._setting.bring_to(load)
+                options = replace(options, what=replace(options.what, platform=platform))
             conductor.run(options, self._stop_signals, self._live_page)
             build(run_dir)
         except FramestormError:

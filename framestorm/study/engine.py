@@ -132,9 +132,8 @@ class Engine:
         run_dir = self._folder.new_run(order, point, repetition)
         reason: str | None = None
         try:
-            options = self._options(platforms, point, repetition, run_dir)
-            if self.stop_signals.count:
-                return
+            with self.stop_signals.starting():
+                options = self._options(platforms, point, repetition, run_dir)
             run_began_s = time.monotonic()
             try:
                 reason = self._run(options)

@@ -268,6 +268,19 @@ def test_an_interrupt_after_the_last_load_stops_nothing(make, number, state):
     assert (len(made.users), StudyFolder(made.where.path).record.state) == (number, state)
 
 
+def test_an_interrupt_ends_the_wait_for_a_target(make, monkeypatch):
+    waited = []
+
+    def prepare(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        waited.append("for a function to be ready")
+
+    monkeypatch.setattr(engine.Platforms, "prepare", prepare)
+    made = make(lambda users, before: 1.0)
+    made.run()
+    assert (waited, made.users, StudyFolder(made.where.path).record.state) == ([], [], "stopped")
+
+
 def test_each_run_is_told_by_its_point(make, monkeypatch):
     made = make(lambda users, before: 1.0)
     told: list[tuple[object, str | None]] = []
