@@ -15,7 +15,8 @@ EVERY_S = 1.0
 WITHIN_S = 2.0
 # Of an answer that refuses what was sent, for people.
 MAX_REASON = 200
-IS_BUSY = 429
+# Of the client's errors those that the same body need not get again: it came too slowly, or among too many.
+PASSING = (408, 429)
 
 
 class Refused(Exception):  # noqa: N818 - what the service did
@@ -140,7 +141,7 @@ class PushedSink(Sink):
                 self._connection = connection
             if answer.status // 100 != 2:
                 said = f"it answers with status {answer.status}{in_brackets(text.decode(errors='replace'))}"
-                is_final = answer.status // 100 in {3, 4} and answer.status != IS_BUSY
+                is_final = answer.status // 100 in {3, 4} and answer.status not in PASSING
                 raise Refused(said, answer.status) if is_final else OSError(said)
             if said := self.left_out(text):
                 raise Refused(said, answer.status)

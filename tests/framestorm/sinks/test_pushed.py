@@ -62,6 +62,12 @@ def test_what_could_not_be_sent_for_a_time_is_sent_later(kind: str) -> None:
     assert outcome.problem == "it answers with status 503 (starting)"
 
 
+@pytest.mark.parametrize("status", [408, 429, 500])
+def test_what_is_refused_for_a_moment_is_sent_again(status: int) -> None:
+    with serving({"status": status, "body": b""}, *({"status": 204, "body": b""},) * 20) as service:
+        assert delivered_to(service.origin, "influxdb").missed == 0
+
+
 def test_a_service_that_refuses_does_not_get_it_again() -> None:
     refusal = {"status": 401, "body": b"unauthorized\naccess"}
     with serving(refusal) as service:
