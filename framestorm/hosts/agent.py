@@ -353,12 +353,16 @@ class Agent:
         )
         answer(beat)
 
+    def _last_words(self) -> str:
+        return " | ".join(self.server.said_last(self._opened_dir()).splitlines())
+
     def _check_server(self) -> None:
         pid = self.server.pid()
         if not pid:
-            raise CannotError(f"JMeter's server ended (see {self.host.log} there)")
+            raise CannotError(f"JMeter's server ended (see {self.host.log} there): {self._last_words()}")
         if self.server_pid and pid != self.server_pid:
-            raise CannotError("JMeter's server was restarted during the run; its users are lost")
+            what = "JMeter's server was restarted during the run; its users are lost"
+            raise CannotError(f"{what}; it said last: {self._last_words()}")
         self.server_pid = pid
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)

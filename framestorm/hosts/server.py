@@ -50,7 +50,7 @@ class Server(ABC):
                 if "Bound to RMI registry" in log.read_text(errors="replace"):
                     return
             time.sleep(0.1)
-        said = self._said_last(run_dir)
+        said = self.said_last(run_dir)
         raise CannotError(f"JMeter's server was not ready in {READY_WITHIN_S:.0f} s (see {log} there): {said}")
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Server(ABC):
         return probe.Limits()
 
     @abstractmethod
-    def _said_last(self, run_dir: Path) -> str:
+    def said_last(self, run_dir: Path) -> str:
         """Return the last lines that it printed."""
 
 
@@ -107,7 +107,7 @@ class Unit(Server):
         pid = probe.show(self.described.unit, "MainPID")
         return "" if pid == "0" else pid
 
-    def _said_last(self, run_dir: Path) -> str:
+    def said_last(self, run_dir: Path) -> str:
         return probe.output("journalctl", "--no-pager", "--lines=5", "--output=cat", f"--unit={self.described.unit}")
 
     def _set_environment(self, variables: Mapping[str, str]) -> None:
@@ -195,8 +195,11 @@ class Child(Server):
         """Return the process id of the server that this run started."""
         return str(self._process.pid) if self._process is not None and self._process.poll() is None else ""
 
-    def _said_last(self, run_dir: Path) -> str:
-        return "\n".join((run_dir / OUTPUT).read_text(errors="replace").splitlines()[-5:])
+    def said_last(self, run_dir: Path) -> str:
+        lines = (run_dir / OUTPUT).read_text(errors="replace").splitlines()[-5:]
+        if (status := self._process.poll() if self._process else None) is not None:
+            lines.append(f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}")
+        return "\n".join(lines)
 
 
 def of(described: Description) -> Server:

@@ -515,9 +515,13 @@ def test_a_beat_tells_what_was_used_since_the_last(
 def test_a_server_is_watched(
     pids: list[str], fault: str | None, on_host: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What ended it is in the words that it said last, as that Java had no memory left."""
     shown = iter(pids)
     monkeypatch.setattr(probe, "show", lambda unit, name: next(shown))
-    with pytest.raises(CannotError, match=fault) if fault else contextlib.nullcontext():
+    monkeypatch.setattr(probe, "output", lambda *_: "Terminating due to java.lang.OutOfMemoryError\nStarted.")
+    on_host.open(OPEN)
+    match = f"{fault}.*: Terminating due to java.lang.OutOfMemoryError \\| Started"
+    with pytest.raises(CannotError, match=match) if fault else contextlib.nullcontext():
         for _ in pids:
             on_host._check_server()
     assert next(shown, None) is None

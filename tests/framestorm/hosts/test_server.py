@@ -90,6 +90,11 @@ def test_a_user_that_the_server_left_behind_ends_too(child: Child, tmp_path: Pat
     psutil.Process(int(child.pid())).kill()
     assert wait_until(lambda: child.pid() == "", 20) and alive(users)
     assert child.processes(), "those of its session are still the run's"
+    (tmp_path / "run" / server.OUTPUT).write_text("Terminating due to java.lang.OutOfMemoryError: Java heap space\n")
+    assert child.said_last(tmp_path / "run").splitlines() == [
+        "Terminating due to java.lang.OutOfMemoryError: Java heap space",
+        "killed by SIGKILL",  # as by the kernel, for the memory of the container
+    ]
     child.make_idle(tmp_path / "run")
     assert wait_until(lambda: not alive(users), 20)
 
