@@ -88,6 +88,7 @@ def test_a_run_begins_when_the_autoscaler_has_removed_the_replicas_of_the_run_be
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("framestorm.platform.kubernetes.function.READY_WITHIN_S", 10.0)
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.PASSES_WITHIN_S", 1.0)
     platform = Plain(SITE, tmp_path)
 
     def scale(replicas: int) -> None:
@@ -100,8 +101,12 @@ def test_a_run_begins_when_the_autoscaler_has_removed_the_replicas_of_the_run_be
         assert wait_until(lambda: _ready(cluster) == 3, 30)
         with pytest.raises(FramestormError, match="not ready in 12 s: it has 3 replicas, and a run begins with 1; see"):
             platform.prepare(scaled)
+        # One for which there is no room need not get any.
+        full = objects.condition("PodScheduled", status=False, reason="Unschedulable", message="0/1 nodes: too few cpu")
+        (*_, last) = cluster.get("pods", namespace=NAMESPACE)["items"]
+        objects.set_status(cluster, "pod", last["metadata"]["name"], NAMESPACE, {"conditions": [full]})
         second = pool.submit(platform.prepare, scaled)
-        assert not wait_until(second.done, 2)
+        assert not wait_until(second.done, 4)
         scale(1)
         second.result(30)
     assert _ready(cluster) == 1
@@ -170,6 +175,21 @@ def test_a_pod_for_which_a_node_is_being_added_is_waited_for(
         uid = cluster.get("pod", "echo-1-0", NAMESPACE)["metadata"]["uid"]
         cluster.apply([objects.event(NAMESPACE, "up", "Pod", "echo-1-0", uid, "TriggeredScaleUp", type="Normal")])
         assert not wait_until(made.done, 14)
+        reconcile(cluster, cluster.get("deployment", "echo", NAMESPACE), objects.running())
+        made.result(30)
+
+
+def test_a_pod_that_found_room_has_the_time_to_start(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("framestorm.platform.kubernetes.function.PASSES_WITHIN_S", 8.0)
+    full = objects.condition("PodScheduled", status=False, reason="Unschedulable", message="0/1 nodes: too few cpu")
+    with controllers(cluster, lambda: {"phase": "Pending", "conditions": [full]}), ThreadPoolExecutor(1) as pool:
+        made = pool.submit(Plain(SITE, tmp_path).prepare, settings())
+        none: dict[str, Any] = {"status": {}}
+        assert wait_until(lambda: "conditions" in (cluster.find("pod", "echo-1-0", NAMESPACE) or none)["status"], 30)
+        objects.set_status(cluster, "pod", "echo-1-0", NAMESPACE, objects.waiting("ContainerCreating"))
+        assert not wait_until(made.done, 12)
         reconcile(cluster, cluster.get("deployment", "echo", NAMESPACE), objects.running())
         made.result(30)
 

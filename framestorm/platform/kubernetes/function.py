@@ -1,6 +1,7 @@
 """Functions on a cluster: what the platforms on Kubernetes have in common, from a point's settings to the metrics."""
 
 import hashlib
+import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -288,31 +289,43 @@ class ClusterPlatform(Platform[S]):
         Raises:
             FramestormError: it does not become ready, with the object, the reason and the next step.
         """
+        most = settings.begins_with[-1]
 
-        def lasting() -> Trouble | None:
-            trouble = self._trouble(observation, settings)
-            return trouble if trouble and trouble.reason not in PASSING else None
+        def replicas() -> int:
+            new = {VERSION: settings.version}
+            return sum(pod.has_labels(each, new) for each in pod.staying(observation.items(watch.PODS)))
+
+        def trouble() -> Trouble | None:
+            # Of those that the run before needed, and the autoscaler will remove, none has to become ready.
+            return self._trouble(observation, settings) if replicas() <= max(1, most) else None
 
         def is_decided() -> bool:
-            return self._is_ready(observation, settings) or lasting() is not None
+            found = trouble()
+            return self._is_ready(observation, settings) or (found is not None and found.reason not in PASSING)
 
         def is_decided_or_stuck() -> bool:
-            return is_decided() or self._trouble(observation, settings) is not None
+            return is_decided() or trouble() is not None
+
+        def is_decided_or_free() -> bool:
+            return is_decided() or trouble() is None
 
         within_s = READY_WITHIN_S + settings.settle_s
-        is_over = observation.wait(is_decided_or_stuck, within_s)
-        is_stuck = is_over and not observation.wait(is_decided, PASSES_WITHIN_S)
-        if is_stuck and event.gets_node(self.cluster, NAMESPACE, observation.items(watch.PODS)):
-            observation.wait(is_decided, event.NODE_ADDED_WITHIN_S)
+        ends_s = time.monotonic() + within_s
+        while observation.wait(is_decided_or_stuck, ends_s - time.monotonic()) and not is_decided():
+            if observation.wait(is_decided_or_free, PASSES_WITHIN_S):
+                continue
+            gets_node = event.gets_node(self.cluster, NAMESPACE, observation.items(watch.PODS))
+            if not (gets_node and observation.wait(is_decided_or_free, event.NODE_ADDED_WITHIN_S)):
+                break
+            ends_s = time.monotonic() + within_s  # its pods begin to start only now
         if self._is_ready(observation, settings):
             return
-        if (trouble := self._trouble(observation, settings)) is not None:
-            raise FramestormError(f"{self.cluster.context}: {settings.function} does not become ready: {trouble}")
-        replicas, most = len(pod.staying(observation.items(watch.PODS))), settings.begins_with[-1]
-        is_left = f"it has {plural(replicas, 'replica')}, and a run begins with {most}"
+        if (found := trouble()) is not None:
+            raise FramestormError(f"{self.cluster.context}: {settings.function} does not become ready: {found}")
+        is_left = f"it has {plural(replicas(), 'replica')}, and a run begins with {most}"
         raise FramestormError(
             f"{self.cluster.context}: {settings.function} was not ready in {within_s:.0f} s: "
-            f"{is_left if replicas > most else needs.why(observation.item() or {})}; see kubectl get events "
+            f"{is_left if replicas() > most else needs.why(observation.item() or {})}; see kubectl get events "
             f"--namespace {NAMESPACE}"
         )
 
