@@ -182,8 +182,10 @@ def named_files(elements: list[ET.Element], known: Known, folder: Path, working_
     for element in elements:
         for field, text, start in _paths(element):
             whole = field.text or ""
-            is_of_start = element.tag.endswith((*_DATA_SETS, "IncludeController", "TestPlan"))
+            is_of_start = element.tag.endswith((*_DATA_SETS, "TestPlan"))
             value = known.value(text) if is_of_start else known.value_in_run(text)
+            if element.tag == "IncludeController":  # JMeter takes what is written there
+                value = text
             if _SEQUENCE.match(whole, whole.rfind("${", 0, start)):
                 value = None
             if value is not None and not value.strip():

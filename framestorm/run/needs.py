@@ -184,6 +184,8 @@ def _problem(named: NamedFile, plan_folder: Path) -> str | None:
             hint = (
                 f"; JMeter looks for it in the folder that it is started in: cd {shlex.quote(str(plan_folder))} first"
             )
+        elif named.is_fragment and "${" in named.text:
+            hint = "; JMeter looks up nothing in this path: write it out, and begin it by includecontroller.prefix"
         elif plain != named.text and not _OF_WINDOWS.match(named.text):
             hint = f"; only Windows takes \\ for /: write {plain}"
         shown = named.text if _OF_WINDOWS.match(named.text) else named.path

@@ -214,6 +214,21 @@ def test_of_an_included_file_the_first_test_fragment_counts(
     assert capsys.readouterr().err == ""
 
 
+def test_a_reference_in_the_path_of_an_include_controller_is_refused(tmp_path: Path) -> None:
+    """JMeter would look for a file of that very name, and go on without it."""
+    include = (
+        '<IncludeController testname="i"><stringProp name="IncludeController.includepath">{}/part.jmx</stringProp>'
+    )
+    elements = include.format("${__P(dir,.)}") + "</IncludeController><hashTree/>" + foreign.script("x")
+    plan = foreign.write_plan(tmp_path / "shop.jmx", elements, loops=1)
+    fragment = "<TestFragmentController/><hashTree/>"
+    (tmp_path / "part.jmx").write_text(f"<jmeterTestPlan><hashTree>{fragment}</hashTree></jmeterTestPlan>")
+    with pytest.raises(UsageError, match=r"JMeter looks up nothing in this path: write it out"):
+        prepare(What(plan), tmp_path / "run")
+    plan.write_text(plan.read_text().replace("${__P(dir,.)}", "."))
+    assert prepare(What(plan), tmp_path / "run").needs.fragments
+
+
 SETTING = {
     "extractor": '<RegexExtractor testname="e"><stringProp name="RegexExtractor.refname">v</stringProp>'
     "</RegexExtractor>",
