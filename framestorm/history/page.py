@@ -219,4 +219,6 @@ def _changes_told(trends: Sequence[Trend]) -> list[str]:
             commit = f", commit {run.commit[:12]}" if run.commit else ""
             word = "worse" if change.is_worse else "better"
             told.append(f"{word}: {trend.key.name}: {change_text(change)}, since {run.run}{commit}")
-    return told[:MAX_TOLD] if told else ["no change of level was found"] if trends else []
+    left = len(told) - MAX_TOLD
+    more = [f"… {units.plural(left, 'more change')} on the page"] if left > 0 else []
+    return [*told[:MAX_TOLD], *more] if told else ["no change of level was found"] if trends else []

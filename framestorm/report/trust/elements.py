@@ -34,4 +34,6 @@ def unreplaced(summary: Summary) -> list[str]:
             why = "JMeter has no function of that name, or not with such arguments"
         more = f" and {len(labels) - MOST_NAMED} more labels" if len(labels) > MOST_NAMED else ""
         sentences.append(f"{listed(labels[:MOST_NAMED])}{more} had the text {text} in place of a value: {why}.")
+    if (left := len(by_text) - MOST_NAMED) > 0:
+        sentences.append(f"{plural(left, 'further text')} had no value either: summary.json has all of them.")
     return sentences

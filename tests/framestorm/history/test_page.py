@@ -5,6 +5,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 
 from framestorm import cli, paths
 from framestorm.history.headlines import read_headlines
-from framestorm.history.page import _runs_axis
-from framestorm.history.trends import trends
+from framestorm.history.page import MAX_TOLD, _runs_axis, terminal_text
+from framestorm.history.trends import LevelChange, trends
 from framestorm.model.units import NONE
 from tests.docs.test_pages import shown
 from tests.framestorm.conftest import own_text
@@ -57,6 +58,15 @@ def test_the_axis_has_the_times_that_are_known(
             (folder / "summary.json").write_text(json.dumps(summary))
     (trend,) = trends(read_headlines([tmp_path]))
     assert _runs_axis(trend)["ticktext"] == words
+
+
+def test_changes_that_are_left_out_are_counted(make_run: MakeRun, tmp_path: Path) -> None:
+    make_run("before")
+    make_run("after", day=1)
+    (trend,) = trends(read_headlines([tmp_path]))
+    change = LevelChange("median_ms", 0, 1, 1, 20.0, 30.0, 0.01)
+    told = terminal_text([replace(trend, changes=[change])] * (MAX_TOLD + 2)).split("\n\n")[1].splitlines()
+    assert len(told) == MAX_TOLD + 1 and told[-1] == "… 2 more changes on the page"
 
 
 def test_a_run_without_a_page_has_no_link(stepped: Path) -> None:

@@ -18,17 +18,14 @@ from framestorm.model.load import Load
 from framestorm.model.overload import Overload
 from framestorm.model.run import Record
 from framestorm.model.series import Curves
-from framestorm.model.summary import Facts, Summary
+from framestorm.model.summary import Summary
 from framestorm.report import build
 from framestorm.report.asked import Asked, read_asked
 from framestorm.report.overload import Arrivals, overload
 from framestorm.report.rates import asked_rates, rates
 from framestorm.report.series import in_flight
-from framestorm.report.trust.load import arrivals
-from framestorm.report.trust.overload import overload as warnings
 from framestorm.results.table import users_table
 from framestorm.stats.checks import Flags, Floats
-from tests.framestorm.conftest import summary_of
 from tests.framestorm.results.conftest import START_MS, write_jtl
 
 Random = np.random.Generator
@@ -263,24 +260,6 @@ def test_requests_that_are_not_sent_are_noticed(is_paced: bool) -> None:
     # Threads that do not wait are no sign of a slow function.
     free = judged(starts, starts + 0.01, steady(80, 30), arrivals=sent, limit=limit, is_paced=is_paced)
     assert signs(free) == []
-
-
-@pytest.mark.parametrize("is_paced", [False, True])
-def test_threads_that_failed_requests_hold_need_no_others(is_paced: bool) -> None:
-    """Each fifth request hangs for 5 s and fails, the others take 20 ms: more threads would hang too."""
-    starts, limit, length_s = even(20, 60), 20, 60
-    hangs = np.arange(starts.size) % 5 == 0
-    ends = starts + np.where(hangs, 5.0, 0.02)
-    found = judged(
-        starts, ends, steady(40, length_s), hangs, "reset", Arrivals(2400, 1200), limit=limit, is_paced=is_paced
-    )
-    assert found is not None and found.signs == ["unsent"] and found.is_held_by_failures
-    summary = summary_of(9, facts=Facts(0, 0, 2400, dropped=1200, overload=found))
-    (text,), (of_arrivals,) = warnings(summary), arrivals(summary)
-    text = text.replace("\u00a0", " ")
-    assert text.startswith("The load was not answered: ") and " % of that time was for requests that failed" in text
-    assert "Requests that failed took 5.00 s each (mean)" in text and "give the load more" not in text
-    assert "Find the cause of the errors first" in of_arrivals and "Raise the limit" not in of_arrivals
 
 
 def test_arrivals_dropped_in_a_pause_of_a_saturated_generator_are_its_own() -> None:

@@ -264,6 +264,18 @@ def test_starts_of_replicas_have_their_times_and_ends_their_reason(made: Path) -
     assert sentence.endswith(f"2 {summary.unit}s in progress then failed.")
 
 
+def test_a_cold_start_after_many_others_has_its_row(made: Path) -> None:
+    summary = load(made)
+    begun_ms = float(summary.run.started_ms or 0)
+    split = ColdSplit(1300, queue_ms=100, start_ms=700, init_ms=450, handler_ms=40, rest_ms=10)
+    starts = [Activation("face-blur", f"echo-{n}", begun_ms + 500) for n in range(MAX_REPLICAS + 1)]
+    starts[-1] = replace(starts[-1], split=split)
+    page = own_text(page_html(replace(summary, functions=[function_of(activations=starts)])))
+    assert f"{MAX_REPLICAS + 1} started; the first {MAX_REPLICAS} have a row." in page
+    table = page[page.index("What the first answers waited for") : page.index("Queue: until")]
+    assert f'<th scope="row">echo-{MAX_REPLICAS}</th>' in table
+
+
 def test_a_node_that_was_not_ready_is_named(made: Path) -> None:
     outage = NodeOutage("n-1", at_s=load(made).load_start_s + 12.0, length_s=5.0)
     summary = replace(load(made), functions=[function_of(node_outages=[outage])])

@@ -15,12 +15,12 @@ from framestorm.hosts.messages import Description
 from framestorm.model.files import read
 from framestorm.model.load import Load
 from framestorm.model.run import Record
-from framestorm.model.summary import Facts, Part, Span, Stall, Summary
+from framestorm.model.summary import Facts, Part, Span, Stall, Summary, Unreplaced
 from framestorm.report import build
 from framestorm.report.charts import charts
 from framestorm.report.figure import Chart
 from framestorm.report.summary import _marks
-from framestorm.report.trust import machines
+from framestorm.report.trust import elements, machines
 from tests.framestorm.conftest import summary_of
 from tests.framestorm.results.conftest import START_MS, write_jtl, write_metrics, write_resources
 
@@ -100,6 +100,12 @@ def test_a_sample_of_1970_has_no_times(fake_run: Any) -> None:
     assert (summary.main.n, summary.main.times["rtt"].n, summary.main.times["rtt"].max.value) == (5, 4, 100)
     assert summary.load.duration_ms == 400
     assert "1 sample has a time that cannot be" in warning_text(summary)
+
+
+def test_texts_in_place_of_values_that_are_left_out_are_counted() -> None:
+    sent = [Unreplaced("pay", f"${{item{n}}}", 1) for n in range(elements.MOST_NAMED + 2)]
+    *named, more = elements.unreplaced(summary_of(1, facts=replace(summary_of(1).facts, unreplaced=sent)))
+    assert len(named) == elements.MOST_NAMED and more.startswith("2 further texts had no value either")
 
 
 def test_a_slave_that_was_lost_before_the_load_has_no_negative_time(slave_lost: Any) -> None:
