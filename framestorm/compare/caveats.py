@@ -196,7 +196,7 @@ def _of_run(run: Run) -> dict[str, str]:
     # Also what the plan does not name; a property's final value counts.
     properties = record.properties | record.given | record.properties
     target = {name: each for name, each in recorded.items() if name != "url"}
-    part = {"part": "steady" if run.summary.run.judges_steady else "whole run"}
+    part = {"part judged": "steady" if run.summary.run.judges_steady else "whole run"}
     return _of_load(record.plan, properties, target) | part | _of_machines(record)
 
 

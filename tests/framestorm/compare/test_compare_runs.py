@@ -185,7 +185,7 @@ def test_the_steady_part_of_one_run_and_the_whole_of_another(tmp_path: Path, mak
     build(runs[1], judges_steady=True)
     _, made = compare(tmp_path, *runs)
     (compared,) = made["comparisons"]
-    assert settings_of(compared) == {"part": (["whole run"], ["steady"])}
+    assert settings_of(compared) == {"part judged": (["whole run"], ["steady"])}
     assert any("are judged by different parts of a run" in text for text in compared["warnings"])
 
 
