@@ -314,9 +314,23 @@ class _Loop:
             probe = self._probe(load)
             if probe is None:
                 break
+            self._check_recovered(probe)
             self._record = replace(self._record, probes=[*self._record.probes, probe])
             self._write()
             tell(page.probe_line(len(self._record.probes), probe, self._record.over))
+
+    def _check_recovered(self, probe: Probe) -> None:
+        """Check that the function answers at a load at which it did; else all further loads would seem too high.
+
+        Raises:
+            FramestormError: it answers nothing any more; the probe does not count.
+        """
+        if probe.is_silent and any(each.passed and each.load == probe.load for each in self._record.probes):
+            over, last = self._record.over, self._record.probes[-1]
+            raise FramestormError(
+                f"{over.at(probe.load)}, the function answered before, and now every request fails: it has not "
+                f"recovered from the probe {over.at(last.load)}: start it again; see {paths.shown(self._folder)}"
+            )
 
     def _end(self, state: SearchState, answer: Highest | Smallest | None = None, reason: str = "") -> None:
         self._record = replace(self._record, state=state, answer=answer, reason=reason, ended_ms=now_ms())

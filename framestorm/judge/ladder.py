@@ -9,7 +9,7 @@ request waits for another, and the capacity (asymptotic bounds of closed systems
 import math
 from collections.abc import Sequence
 
-from framestorm.model.search import Highest, LoadRange, Probe
+from framestorm.model.search import Highest, LoadRange, Probe, has_recovered
 from framestorm.stats.estimate import Estimate
 from framestorm.stats.means import student
 
@@ -30,6 +30,7 @@ class Ladder:
 
     def __init__(self, over: LoadRange, probes: Sequence[Probe] = ()) -> None:
         self.over = over
+        self._has_recovered = has_recovered(probes)
         self._probes = sorted(probes, key=lambda each: each.load)
         self._blame = self._limit_of_generator()
         # A rate that is the generator's says nothing, at that load and above.
@@ -63,6 +64,8 @@ class Ladder:
             return self.over.low
         if self._blame is not None:
             return None
+        if not self._has_recovered:
+            return self.over.low
         if not self._is_flat():
             top = max(self._rungs)
             return min(top * STEP, self.over.high) if top < self.over.high else None

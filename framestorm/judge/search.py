@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from framestorm.model.criteria import parse
-from framestorm.model.search import Highest, LoadRange, Probe
+from framestorm.model.search import Highest, LoadRange, Probe, has_recovered
 from framestorm.stats.crossing import Crossing, crossing
 
 STEP = 4.0
@@ -83,6 +83,8 @@ class Search:
 
     def next_load(self) -> float | None:
         """Return the next load to try; None if the search is over."""
+        if self._passes and not has_recovered(self._probes):
+            return self._passes[-1].load  # one that does not recover would fail at all loads from here on
         if self.is_refining:
             return self._around()
         undecided = next((each.load for each in self._levels if each.is_open), None)

@@ -1,5 +1,6 @@
 """find.json: a search for the highest load within its objectives, or the smallest setting, as its page shows it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -101,6 +102,11 @@ class Probe:
         return not self.generator and all(each.is_met for each in self.outcomes)
 
     @property
+    def is_silent(self) -> bool:
+        """Whether the function answered nothing without an error, by no fault of the load generator."""
+        return self.answered_per_s == 0 and not self.generator
+
+    @property
     def margin(self) -> float | None:
         """The margin of the objective that is nearest to being missed; None if one without a margin decided."""
         margin = max((each.margin for each in self.outcomes if each.margin is not None), default=None)
@@ -114,6 +120,12 @@ class Probe:
         if self.passed:
             return all(each.is_sure for each in self.outcomes)
         return bool(self.generator) or any(each.is_sure for each in self.outcomes if not each.is_met)
+
+
+def has_recovered(probes: Sequence[Probe]) -> bool:
+    """Return whether the function has answered after the first load at which it answered nothing; True without one."""
+    first = next((number for number, each in enumerate(probes) if each.is_silent), None)
+    return first is None or not all(each.is_silent for each in probes[first:])
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,13 @@ Answering = Callable[[float], float | str | FramestormError | None]
 class SimulatedRuns:
     """Takes the place of the conductor; `given` has the properties of each run.
 
-    p95_ms, over: can be exchanged between two searches; the latter is the property that is the load.
+    p95_ms, over, answered: can be exchanged between two searches; over is the property that is the load, and answered
+        how many of its requests are answered per second.
     """
 
     def __init__(self, p95_ms: Answering) -> None:
         self.p95_ms, self.over = p95_ms, "rate_per_s"
+        self.answered: Callable[[float], float] = lambda load: load
         self.given: list[Mapping[str, str]] = []
 
     def run(self, options: RunOptions, stop_signals: StopSignals, page: object = None) -> Path:
@@ -47,7 +49,8 @@ class SimulatedRuns:
         is_whole = not isinstance(p95_ms, str)
         record = Record(state="complete") if is_whole else Record(state="failed", reason="JMeter was ended by signal 9")
         files.write(run_dir / "run.json", record)
-        facts = Facts(0, 0, None, rates=Rates(asked_per_s=load, sent_per_s=load, answered_per_s=load))
+        rates = Rates(asked_per_s=load, sent_per_s=load, answered_per_s=self.answered(load))
+        facts = Facts(0, 0, None, rates=rates)
         judged = [_judged(text, p95_ms if isinstance(p95_ms, float) else None) for text in options.output.criteria]
         files.write(run_dir / "summary.json", summary_of(100, criteria=judged, facts=facts))
         return run_dir

@@ -112,6 +112,7 @@ def test_the_capacity_before_a_collapse_is_the_answer(most: int, word: str, user
     assert answer.capacity and answer.capacity.value == pytest.approx(80)
     assert answer.falls_to == (0 if word == "found" else None)
     assert len(probes) <= 10
+    assert [each.load for each in probes][:6] == [1, 2, 4, 8, 16, 1], "whether it recovers shows before more users come"
 
 
 def test_a_rate_of_the_generator_is_only_a_lower_bound() -> None:

@@ -65,6 +65,17 @@ def test_it_finds_a_capacity_within_5_percent_in_15_probes(capacity: float) -> N
     assert (answer.binding, answer.is_cliff) == ("p95 < 500 ms", True)
 
 
+def test_after_a_load_with_no_answer_the_highest_that_passed_shows_whether_it_recovers() -> None:
+    """One that did not would fail at every load from there on."""
+    passed = [replace(probe(load, is_met=True), answered_per_s=load) for load in (1, 4, 16)]
+    silent = replace(probe(64, is_met=False), answered_per_s=0.0)
+    assert Search(RATES, [*passed, silent]).next_load() == 16
+    assert Search(RATES, [*passed, replace(silent, answered_per_s=3.0)]).next_load() == 32, "there are some answers"
+    recovered = [*passed, silent, passed[-1]]
+    assert Search(RATES, recovered).next_load() == 32
+    assert Search(RATES, [*recovered, replace(silent, load=32)]).next_load() == 22.6, "it is known to recover"
+
+
 @pytest.mark.parametrize("falls_behind_from", [130, math.inf])
 def test_an_objective_without_a_margin_hides_no_crossing(falls_behind_from: float) -> None:
     """That an open load is kept up with is one of each search: it has no figure that could be fitted."""
