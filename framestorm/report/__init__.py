@@ -57,7 +57,7 @@ def build(
             summary = replace(summary, files=run_files(run_dir))
         write_pages(run_dir, summary)
     except OSError as error:
-        raise ReportError(f"the report of {run_dir} cannot be written: {error}") from error
+        raise ReportError(f"the report of {run_dir} cannot be made: {error}") from error
     return summary.verdict
 
 

@@ -89,6 +89,16 @@ def test_a_start_that_cannot_be_is_not_known(fake_run: Any, started_ms: float) -
     assert "timestamp" not in (folder / "junit.xml").read_text()
 
 
+@pytest.mark.parametrize("name", ["jmeter.log", "samples.jtl", "index.html"])
+def test_a_file_that_cannot_be_read_or_written_is_named(fake_run: Any, name: str) -> None:
+    fake_run.user([{}])
+    folder = fake_run.write()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+    with pytest.raises(ReportError, match=f"cannot be made: .*{name}"):
+        build(folder)
+
+
 def test_a_wrong_criterion_writes_nothing(fake_run: Any) -> None:
     fake_run.user([{}])
     with pytest.raises(CriteriaError):
