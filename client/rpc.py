@@ -24,25 +24,19 @@ _CONNECT_AGAIN_MS = 100  # the least that gRPC allows
 # What gRPC itself says of a connection, where the status is only UNAVAILABLE, by how it begins: a gateway's own message
 # may well be `upstream connect error ... connection timeout`.
 _UNCONNECTED = r"failed to connect to all addresses\b.*"
-_CAUSES_OF_UNAVAILABLE = (
-    (
-        "generator-limit",
-        re.compile(
-            _UNCONNECTED + "(?:too many open files|cannot assign requested address|no buffer space|cannot allocate)",
-            re.IGNORECASE,
-        ),
+_CAUSES_OF_UNAVAILABLE = {
+    "generator-limit": re.compile(
+        _UNCONNECTED + "(?:too many open files|cannot assign requested address|no buffer space|cannot allocate)",
+        re.IGNORECASE,
     ),
-    ("tls", re.compile(_UNCONNECTED + r"(?:handshake failed|verification check|\bssl|\btsi)", re.IGNORECASE)),
-    (
-        "not-grpc",
-        re.compile(
-            _UNCONNECTED + r"(?:socket closed|connection reset|http1\.x|parsing http/2|\balpn\b)", re.IGNORECASE
-        ),
+    "tls": re.compile(_UNCONNECTED + r"(?:handshake failed|verification check|\bssl|\btsi)", re.IGNORECASE),
+    "not-grpc": re.compile(
+        _UNCONNECTED + r"(?:socket closed|connection reset|http1\.x|parsing http/2|\balpn\b)", re.IGNORECASE
     ),
-    ("connect-timeout", re.compile(_UNCONNECTED + "(?:timed out|endpoint closing)", re.IGNORECASE)),
-    ("connect", re.compile(_UNCONNECTED + "|errors resolving|dns resolution failed", re.IGNORECASE)),
-    ("reset", re.compile("stream removed|socket closed|connection reset|broken pipe|goaway|recvmsg", re.IGNORECASE)),
-)
+    "connect-timeout": re.compile(_UNCONNECTED + "(?:timed out|endpoint closing)", re.IGNORECASE),
+    "connect": re.compile(_UNCONNECTED + "|errors resolving|dns resolution failed", re.IGNORECASE),
+    "reset": re.compile("stream removed|socket closed|connection reset|broken pipe|goaway|recvmsg", re.IGNORECASE),
+}
 _WHY_NO_TLS = re.compile(r"(?:OPENSSL_internal:(?:CERTIFICATE_VERIFY_FAILED: )?|UNAUTHENTICATED: )([\w ]+)")
 # A page of a gateway, in place of an answer of gRPC.
 _HTTP_STATUS = re.compile(r"received http2 header with status: (\d{3})", re.IGNORECASE)
@@ -183,7 +177,7 @@ def _cause(error: grpc.RpcError, is_time_over: bool) -> str:
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and is_time_over:
         return "timeout"
     if code is grpc.StatusCode.UNAVAILABLE:
-        for cause, pattern in _CAUSES_OF_UNAVAILABLE:
+        for cause, pattern in _CAUSES_OF_UNAVAILABLE.items():
             if pattern.match(detail):
                 why = _WHY_NO_TLS.search(detail) if cause == "tls" else None
                 return f"tls: {why[1].replace('_', ' ').lower()}" if why else cause
