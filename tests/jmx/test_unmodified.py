@@ -112,3 +112,18 @@ def test_a_plan_that_needs_no_plug_in_runs_without_any(home: Path, stand_in: Sta
     done = run(home, "request-rate", url=server.url, rate_per_s=20, hold_s=1, expect="ok")
     assert [row["responseMessage"] for row in done.rows()] == ["OK"] * 20
     assert done.errors() == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "level"), [("requests", "users"), ("process", "users"), ("request-rate", "rate_per_s")]
+)
+def test_a_load_in_words_is_refused_where_nothing_reads_it(
+    home: Path, plan: str, level: str, stand_in: StartServer
+) -> None:
+    server = stand_in()
+    os.link(JMETER_HOME / probe.ADDITIONS, home / "lib" / "ext" / "framestorm-plugin.jar")
+    words = "3/s for 2 s" if level == "rate_per_s" else "3 users for 2 s"
+    done = run(home, plan, url=server.url, command="true", load=words, hold_s=60)
+    (refusal,) = [line for line in done.errors() if "refused" in line]
+    assert f"load: ./run.sh reads the words; JMeter alone takes {level}, ramp_s and hold_s" in refusal
+    assert server.requests == []

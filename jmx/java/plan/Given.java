@@ -1,5 +1,6 @@
 package framestorm.plan;
 
+import framestorm.Load;
 import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -14,6 +15,7 @@ import java.util.stream.Collectors;
 import org.apache.jmeter.protocol.http.control.Header;
 import org.apache.jmeter.services.FileServer;
 import org.apache.jmeter.threads.JMeterVariables;
+import org.apache.jmeter.util.JMeterUtils;
 
 /** What properties give to requests: texts, files, headers. */
 final class Given {
@@ -32,6 +34,15 @@ final class Given {
 
     static String property(JMeterVariables vars, String name) {
         return property(vars, name, "");
+    }
+
+    /** Refuse a load in words that nothing has read: another load would be made in its place. */
+    static void checkLoad(JMeterVariables vars) {
+        if (!property(vars, "load").isEmpty() && JMeterUtils.getPropDefault(Load.PROPERTY, "").isEmpty()) {
+            String level = vars.get("rate_per_s") == null ? "users" : "rate_per_s";
+            throw new IllegalArgumentException(
+                "load: ./run.sh reads the words; JMeter alone takes " + level + ", ramp_s and hold_s");
+        }
     }
 
     /** The file of @path; JMeter's own reading of a relative path is beside the plan. */

@@ -91,10 +91,7 @@ public final class Pacer {
 
     // The rate rises evenly over the ramp, then holds.
     private static String ofProperties(JMeterVariables vars) {
-        if (!Given.property(vars, "load").isEmpty()) {
-            throw new IllegalArgumentException(
-                "load: ./run.sh reads the words; JMeter alone takes rate_per_s, ramp_s and hold_s");
-        }
+        Given.checkLoad(vars);
         double ratePerS = Double.parseDouble(vars.get("rate_per_s"));
         double rampS = Double.parseDouble(vars.get("ramp_s"));
         double overS = rampS + Double.parseDouble(vars.get("hold_s"));

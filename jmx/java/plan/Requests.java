@@ -63,6 +63,7 @@ public final class Requests {
     public static void check(JMeterContext ctx, SampleResult result) {
         result.setIgnore();
         try {
+            Given.checkLoad(ctx.getVariables());
             of(ctx);
         } catch (Exception error) {
             Refusal.stop(ctx, LOG, error);

@@ -54,6 +54,11 @@ public final class User {
     /** Called once before all users. */
     public static void check(JMeterContext ctx, SampleResult result) {
         result.setIgnore();
+        try {
+            Given.checkLoad(ctx.getVariables());
+        } catch (IllegalArgumentException error) {
+            Refusal.stop(ctx, LOG, error);
+        }
     }
 
     private User(SampleResult result, JMeterVariables vars, long number) {
