@@ -2,9 +2,10 @@
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from framestorm.load import kit_load
 from framestorm.load.fields import Fields, UnknownValueError, curve
@@ -28,14 +29,17 @@ def read_loads(plan: Plan, fragments: Iterable[ET.Element], values: Mapping[str,
     known = Known([place.element for place in places], values, plan.path.absolute().parent)
     groups = [place for place in places if place.element.tag.endswith("ThreadGroup")]
     names = {id(group.element): _name(group.element, known) for group in groups}
+    of_mains = [name for group, name in zip(groups, names.values(), strict=True) if _kind(group) not in _ASIDE]
     loads: dict[int, Load] = {}
     mains = 0
     for group in groups:
-        name, tag = names[id(group.element)], group.element.tag.rpartition(".")[2]
+        name, tag = names[id(group.element)], _kind(group)
         is_aside = tag in _ASIDE
         waits = (plan.is_serial and mains > 0) or any(of.element.tag == "SetupThreadGroup" for of in groups)
         mains += not is_aside
-        first = Load(name, tag, "users", groups=(name,), is_aside=is_aside, start_s=None if waits else 0.0)
+        numbers = (mains,) if len({*of_mains}) < len(of_mains) and not is_aside else ()
+        start_s = None if waits else 0.0
+        first = Load(name, tag, "users", groups=(name,), numbers=numbers, is_aside=is_aside, start_s=start_s)
         load = _read(group.element, first, known, values)
         loads[id(group.element)] = replace(load, labels=_of_each_arrival(group)) if load.is_open else load
     if plan.is_for_kit and (of_kit := kit_load.read(plan, values)) is not None:
@@ -152,13 +156,13 @@ def _of_timer(fields: Fields, load: Load, paced: list[Load], every: list[Load]) 
     try:
         mode = mode_of(fields) if load.kind == "ConstantThroughputTimer" else 0
     except UnknownValueError as text:
-        yield replace(load, groups=_names(paced), unknown=f"its mode {text} is known only during the run")
+        yield replace(load, **_of_groups(paced), unknown=f"its mode {text} is known only during the run")
         return
     together = load.kind == "VariableThroughputTimer" or (
         load.kind == "ConstantThroughputTimer" and mode in OF_ALL_THREADS
     )
     for groups in [paced] if together else [[group] for group in paced]:
-        own = replace(load, groups=_names(groups), start_s=groups[0].start_s if len(groups) == 1 else None)
+        own = replace(load, **_of_groups(groups), start_s=groups[0].start_s if len(groups) == 1 else None)
         kind = KINDS[load.kind]
         try:
             own = kind.read(fields, own)
@@ -178,8 +182,14 @@ def _of_timer(fields: Fields, load: Load, paced: list[Load], every: list[Load]) 
         yield own
 
 
-def _names(groups: Iterable[Load]) -> tuple[str, ...]:
-    return tuple(group.name for group in groups)
+def _kind(group: "PacedPlace") -> str:
+    return group.element.tag.rpartition(".")[2]
+
+
+def _of_groups(groups: Sequence[Load]) -> dict[str, Any]:
+    """Return the fields that say which thread groups a load is of."""
+    numbers = tuple(number for group in groups for number in group.numbers)
+    return {"groups": tuple(group.name for group in groups), "numbers": numbers}
 
 
 def users_at_once(loads: Iterable[Load], *, is_serial: bool) -> int:

@@ -19,7 +19,8 @@ class Load:
     curve: x in seconds since the group's start, y users, or arrivals per second; straight lines between the points, and
         a jump where two have the same x. Empty if it is not known. The last y goes on if the end is not known.
     has_end: the curve ends with its last point.
-    groups: the thread groups whose samples these are. labels: those of the samplers that a timer paces; empty for all.
+    groups: the thread groups whose samples these are; numbers: which of JMeter's groups they are, from 1 on, if a plan
+        has several of one name; else empty. labels: those of the samplers that a timer paces; empty for all.
     start_s: from the test's start to the group's, None if it waits for others or that is not known.
     delay_s: of that, or after the others, the part that JMeter waits once it has begun the group.
     limit: the most threads that may send at the same time, None without a limit.
@@ -36,6 +37,7 @@ class Load:
     curve: Curves = field(default_factory=dict)
     has_end: bool = True
     groups: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
     start_s: float | None = 0.0
     delay_s: float = 0.0

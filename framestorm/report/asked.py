@@ -25,7 +25,7 @@ class Asked(NamedTuple):
     limit: the most threads that may send at the same time, None without a limit or if that is not known.
     is_paced: users wait for their turn, so that a request is late, and not dropped, where all of them wait for answers.
     is_limit: the rate may be meant as an upper limit: not to reach it is a warning, and no failure.
-    groups, labels: of which thread groups and labels they are; empty for all.
+    groups, numbers, labels: of which thread groups, as of a load, and labels they are; empty for all.
     name: of the one load that it is of, where a plan has several; empty for all of them.
     """
 
@@ -34,6 +34,7 @@ class Asked(NamedTuple):
     is_paced: bool = False
     is_limit: bool = False
     groups: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
     name: str = ""
 
@@ -43,7 +44,7 @@ class Asked(NamedTuple):
         if self.labels:
             is_due &= pl.col("label").cast(pl.String).is_in(self.labels)
         if self.groups:
-            is_due &= is_of_groups("user", self.groups, slaves)
+            is_due &= is_of_groups("user", self.groups, slaves, self.numbers)
         return samples.filter(is_due)
 
     def comparable(self, samples: pl.LazyFrame) -> "Asked":
@@ -68,8 +69,12 @@ def read_asked(record: Record, first_s: float) -> Asked | None:
         is_all = len(loads) == sum(not load.is_timer for load in record.loads)
         # A user who is a process does not know its thread; the kit's plans of such users have one group of them.
         groups = () if is_all or record.has_users else loads
-        names = tuple(load.name for load in groups)
-        return Asked(_together(loads, first_s), _sum(load.limit for load in loads), groups=names)
+        return Asked(
+            _together(loads, first_s),
+            _sum(load.limit for load in loads),
+            groups=tuple(load.name for load in groups),
+            numbers=tuple(number for load in groups for number in load.numbers),
+        )
     timers = [load for load in own if load.is_timer and load.model == "arrivals"]
     paced = [name for load in timers for name in load.groups]
     if not timers or len(set(paced)) < len(paced):
@@ -128,6 +133,7 @@ def alone(load: Load, record: Record, first_s: float = 0.0) -> Asked:
         is_paced=load.is_timer,
         is_limit=_is_limit(load),
         groups=load.groups or (load.name,),
+        numbers=load.numbers,
         labels=load.labels,
         name=load.name,
     )

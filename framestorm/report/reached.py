@@ -35,7 +35,9 @@ def read_reached(
 
 def _of_load(load: Load, record: Record, every: pl.LazyFrame, cut_ms: float | None) -> Reached | None:
     # The samples of processes do not name their thread: a plan with these has one group.
-    of_groups = every if record.has_users else every.filter(is_of_groups("user", load.groups, record.slaves))
+    of_groups = (
+        every if record.has_users else every.filter(is_of_groups("user", load.groups, record.slaves, load.numbers))
+    )
     is_ok = pl.col("ok").fill_null(value=False)
     first_ms, user_ms, failed_ms, failed, threads = (
         of_groups.select(

@@ -8,8 +8,8 @@ import polars as pl
 from framestorm.model.run import Host
 
 
-def is_of_groups(column: str, names: Iterable[str], slaves: Iterable[Host], number: int | None = None) -> pl.Expr:
-    """Return whether a column names a thread of these groups, or of that with this number among all.
+def is_of_groups(column: str, names: Iterable[str], slaves: Iterable[Host], numbers: Iterable[int] = ()) -> pl.Expr:
+    """Return whether a column names a thread of these groups; where groups share a name, their numbers tell which.
 
     On a slave, its name begins with the slave's address and port, as JMeter was told to call it.
     """
@@ -19,5 +19,5 @@ def is_of_groups(column: str, names: Iterable[str], slaves: Iterable[Host], numb
     addresses = "|".join(re.escape(slave.address) for slave in slaves if slave.address)
     slave = rf"(?:(?:{addresses})(?::\d+)?-)?" if addresses else ""
     thread = pl.col(column).cast(pl.String)
-    which = r"\d+" if number is None else number
-    return thread.str.contains(rf"^{slave}(?:{groups})(?:-ThreadStarter)? {which}-\d+$").fill_null(value=False)
+    which = "|".join(map(str, numbers)) or r"\d+"
+    return thread.str.contains(rf"^{slave}(?:{groups})(?:-ThreadStarter)? (?:{which})-\d+$").fill_null(value=False)

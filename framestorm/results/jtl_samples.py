@@ -72,7 +72,7 @@ def write_samples(
         of_slave = [slave.name for slave in slaves if shown(slave) == end.slave]
         is_of_end = pl.col("host").is_in(of_slave) if end.slave else pl.lit(value=True)
         if end.group is not None:
-            is_of_end &= is_of_groups("thread", [end.group], slaves, end.number)
+            is_of_end &= is_of_groups("thread", [end.group], slaves, () if end.number is None else [end.number])
         ended_ms = pl.when(is_of_end).then(pl.min_horizontal(ended_ms, pl.lit(end.at_ms))).otherwise(ended_ms)
     is_cut = stopping_ms is not None or ends
     samples = (_with_stopped(rows, ended_ms) if is_cut else rows).select(

@@ -103,8 +103,8 @@ public final class Schedules {
      * it is the one with that thread, or else that which JMeter starts now.
      */
     private static void tellEnd(String group, String thread, long atMs) {
-        LOG.info("{\"type\":\"group_end\",\"at_ms\":{},\"group\":{},\"thread\":{}}", atMs, JsonOutput.toJson(group),
-            JsonOutput.toJson(thread));
+        LOG.info("{\"type\":\"group_end\",\"at_ms\":{},\"group\":{},\"thread\":{}}", atMs,
+            JsonOutput.toJson(group), JsonOutput.toJson(thread));
     }
 
     /** A Precise Throughput Timer whose events count from the start of the first user of their thread group. */

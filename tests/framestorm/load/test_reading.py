@@ -177,6 +177,19 @@ def test_the_plans_of_the_kit_ask_for_what_their_properties_say() -> None:
     assert (load.model, load.points) == ("users", [(0, 0), (2, 5), (12, 5)])
 
 
+def test_groups_of_one_name_are_told_apart_by_their_numbers(tmp_path: Path) -> None:
+    """JMeter counts those that neither set up nor tear down."""
+    setup = (
+        users("g", 1)
+        .replace("ThreadGroup testname", "SetupThreadGroup testname")
+        .replace("</ThreadGroup>", "</SetupThreadGroup>")
+    )
+    pace = timer("ConstantThroughputTimer", 60, calcMode=1)
+    loads = read(users("g", 1) + setup + users("g", 1, timers=pace), tmp_path)
+    assert [(load.name, load.numbers) for load in loads] == [("g", (1,)), ("g", ()), ("g", (2,)), ("pace", (2,))]
+    assert [load.numbers for load in read(users("a", 1) + users("b", 1, timers=pace), tmp_path)] == [(), (), ()]
+
+
 @pytest.mark.parametrize(("serial", "most"), [("false", 12), ("true", 7)])
 def test_groups_one_after_the_other_need_the_threads_of_the_largest(serial: str, most: int, tmp_path: Path) -> None:
     loads = read(users("a", 5) + users("b", 7), tmp_path, serial=serial)

@@ -1,6 +1,7 @@
 """Each schedule of a plan against what was sent of it, and the reason that a warning gives."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,13 @@ def test_the_end_of_a_group_cuts_off_no_other_of_the_same_name(thread: str, tmp_
     log = begins + GROUP_END.replace('"thread":""', f'"thread":"{thread}"') % START_MS
     summary = summarised(tmp_path, (), [0.0, 0.1], thread="g {}-1", log=log, ok="false")
     assert (summary.main.n, summary.main.failed, summary.facts.cut_off) == (1, 1, 1)
+
+
+def test_groups_of_one_name_have_the_samples_of_their_own_threads(tmp_path: Path) -> None:
+    loads = [replace(OPEN, numbers=(number,)) for number in (1, 2)]
+    summary = summarised(tmp_path, loads, at_rate(20, 10), thread="g {}-1")
+    # Of the four groups that the threads are of, two are asked for.
+    assert [(reached.sent, reached.asked) for reached in summary.reached] == [(50, 100), (50, 100)]
 
 
 def test_samples_that_a_schedules_end_cut_off_are_no_failures(tmp_path: Path) -> None:
