@@ -325,11 +325,8 @@ class _Loop:
         All further loads would seem too high.
         """
         if probe.is_silent and any(each.passed and each.load == probe.load for each in self._record.probes):
-            over, probes = self._record.over, list(self._record.probes)
-            # What came after the load that it has not survived says nothing of its own load.
-            while len(probes) > 1 and probes[-1].is_silent and not probes[-2].passed:
-                probes.pop()
-            self._record, last = replace(self._record, probes=probes), probes[-1]
+            self._record = replace(self._record, probes=self._record.up_to_death)
+            over, last = self._record.over, self._record.probes[-1]
             raise FramestormError(
                 f"{over.at(probe.load)}, the function answered before, and now every request fails: it has not "
                 f"recovered from the probe {over.at(last.load)}: start it again; see {paths.shown(self._folder)}"

@@ -202,3 +202,11 @@ class SearchRecord:
     def is_ladder(self) -> bool:
         """Whether the capacity itself is sought, by users who wait for their answers."""
         return self.over.is_of_users and not self.objectives
+
+    @property
+    def up_to_death(self) -> list[Probe]:
+        """The probes up to the one that the function did not survive: later ones say nothing of their own loads."""
+        kept = list(self.probes)
+        while len(kept) > 1 and kept[-1].is_silent and not kept[-2].passed:
+            kept.pop()
+        return kept
