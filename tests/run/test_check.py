@@ -20,6 +20,7 @@ OTHER = """<org.example.Sampler guiclass="x" testclass="org.example.Sampler" tes
 INCLUDE = """<IncludeController guiclass="IncludeControllerGui" testclass="IncludeController" testname="part"
   enabled="true"><stringProp name="IncludeController.includepath">part.jmx</stringProp></IncludeController>
   <hashTree/>"""
+FRAGMENT = """<TestFragmentController guiclass="TestFragmentControllerGui" testclass="TestFragmentController"/>"""
 SET_UP = THREADS.replace("ThreadGroup ", "SetupThreadGroup ").replace("</ThreadGroup>", "</SetupThreadGroup>")
 
 
@@ -92,8 +93,9 @@ def test_the_scripts_of_a_plan_find_mistakes(
 
 def test_a_fragment_is_found_as_jmeter_finds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "parts").mkdir()
-    write_plan(tmp_path / "parts" / "part.jmx", REQUEST.format(url="${__P(url)}").replace('"call"', '"in part"'))
-    plan = write_plan(tmp_path / "theirs.jmx", REQUEST.format(url="${__P(url)}") + INCLUDE)
+    request = REQUEST.format(url="${__P(url)}")
+    write_plan(tmp_path / "parts" / "part.jmx", request.replace('"call"', '"in part"'), group=FRAGMENT)
+    plan = write_plan(tmp_path / "theirs.jmx", request + INCLUDE)
     words = ["-t", str(plan), "--check", "-Jincludecontroller.prefix=parts/"]
     assert cli.main(words) == 0
     assert {"sampler: call", "sampler: in part"} <= set(capsys.readouterr().out.splitlines())
