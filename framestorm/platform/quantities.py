@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from framestorm.model.study import Meaning
 
@@ -13,9 +13,18 @@ _UNITS: dict[str, int | Decimal] = {
     "g": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
 }  # fmt: skip
 
+# No program runs in less: whoever writes 512 means 512Mi.
+_LEAST_BYTES = 10**6
+
 
 def _number_as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _runs(size: str) -> str:
+    if amount(of_kubernetes(size)) < _LEAST_BYTES:
+        raise ValueError("no program runs in so little")
+    return size
 
 
 Cores = Annotated[
@@ -28,7 +37,8 @@ Bytes = Annotated[
     str,
     Field(pattern=r"^[0-9]*\.?[0-9]+([KMG]i|[kKMGmg])?$"),
     BeforeValidator(_number_as_text),
-    Meaning("a number of bytes (512Mi)"),
+    AfterValidator(_runs),
+    Meaning("a number of bytes of at least 1M (512Mi)"),
 ]
 
 

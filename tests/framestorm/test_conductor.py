@@ -98,9 +98,13 @@ def test_what_is_ignored_stays_so() -> None:
 def test_a_terminal_that_closes_stops_a_run_gently() -> None:
     """The kernel tells it, and so does the shell."""
     stop = conductor.StopSignals()
-    with stop.caught():
-        for number in (signal.SIGHUP, signal.SIGHUP):
-            os.kill(os.getpid(), number)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # where the tests run under nohup, it is ignored
+    try:
+        with stop.caught():
+            for number in (signal.SIGHUP, signal.SIGHUP):
+                os.kill(os.getpid(), number)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert (stop.count, stop.name) == (1, "SIGHUP")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from framestorm import paths, probe
+from framestorm.machine import wait_until
 
 
 def test_usage_is_of_an_account_and_of_the_whole_host() -> None:
@@ -136,7 +137,9 @@ def test_the_name_of_a_program_may_be_any_bytes(tmp_path: Path) -> None:
     program = tmp_path / "téléchargé-çà"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as process:
-        assert b"\xc3" in Path(f"/proc/{process.pid}/comm").read_bytes()[14:15], "cut"
+        name = Path(f"/proc/{process.pid}/comm")
+        # The kernel names a process a moment after the program that started it goes on.
+        assert wait_until(lambda: name.read_bytes()[14:15] == b"\xc3", 10), "cut"
         assert probe.usage([process.pid, os.getpid()]).processes == 2
         assert probe.clients([process.pid]) == []
         process.kill()

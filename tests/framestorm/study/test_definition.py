@@ -285,7 +285,7 @@ def test_each_mistake_has_its_line(load, was, becomes, words):
         ("target.kind: [opnfaas]", "target.kind cannot be 'opnfaas'; did you mean openfaas?; allowed: openfaas, "),
         ("target.replicas: [.inf]", "factors.target.replicas[0] is Infinity, but has to be a number"),
         ("target.cpu: [1, -3]", "target.cpu is -3"),
-        ("target.memory: [512]", "target.memory is 512"),
+        ("target.memory: [512]", "target.memory is 512, but has to be a number of bytes of at least 1M (512Mi)"),
         ("target.autoscale: [1, 0]", "target.autoscale is 1"),
         ("target.environment: [lots]", 'target.environment is "lots", but has to be a mapping'),
     ],

@@ -244,7 +244,7 @@ def cut_frames(run: Path) -> None:
     ("harm", "said"),
     [
         (lambda run: (run / "samples.csv").unlink(), "samples.csv"),
-        (lambda run: (run / "samples.csv").write_text(""), "empty"),
+        (lambda run: (run / "samples.csv").write_text(""), "samples.csv has 0 samples, and its report was made of 3"),
         (cut_frames, "samples.csv has 2 samples, and its report was made of 3"),
         (lambda run: (run / "summary.json").write_text("null"), "is not a JSON object"),
         (lambda run: (run / "summary.json").write_text("{}"), "summary.json: name: field required"),
