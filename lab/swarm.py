@@ -7,6 +7,7 @@ what it serves are of use, and tails are not.
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -32,6 +33,7 @@ SYSTEM = ("docker.io", "iproute2", "iptables", "kmod", "ca-certificates", "mount
 INIT = Path(__file__).with_name("swarm.sh")
 # Where a host's memory is, as a file.
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108
+CPU = Path("/proc/cpuinfo")
 BOOT_S = 180.0
 FOLDER = HOME / "swarm"
 ARCHIVE = FOLDER / "functions.tar"
@@ -84,8 +86,7 @@ def up(count: int) -> list[Node]:
         _start(node, disk)
     _make_images()
     for node in nodes:
-        if not wait_until(node.answers, BOOT_S, 0.5):
-            raise LabError(f"Docker on {node.name} did not answer within {BOOT_S:.0f} s; see {_console(node)}")
+        _wait_for(node)
         node.docker("load", "--quiet", "--input", str(ARCHIVE))
     _unite(*nodes)
     return nodes
@@ -145,6 +146,18 @@ def _start(node: Node, disk: Path) -> None:
         *(f"NAME={node.name}", f"ADDRESS={node.address}", f"GATEWAY={BRIDGE_ADDRESS}"),
     ]
     groups.start(node.name, network.inside(command), _console(node))
+
+
+def _wait_for(node: Node) -> None:
+    if wait_until(lambda: node.answers() or not groups.processes(node.name), BOOT_S, 0.5) and node.answers():
+        return
+    what = f"Docker on {node.name} did not answer within {BOOT_S:.0f} s"
+    if not groups.processes(node.name):
+        panic = re.search(r"Kernel panic.*", _console(node).read_text(errors="replace"))
+        what = f"the kernel of {node.name} ended ({panic[0]})" if panic else f"{node.name} ended"
+        if "amx_tile" in CPU.read_text():
+            what += "; this processor has AMX, with which user-mode Linux starts no program: use a machine without it"
+    raise LabError(f"{what}; see {_console(node)}")
 
 
 def _console(node: Node) -> Path:

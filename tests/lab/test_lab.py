@@ -270,6 +270,33 @@ def test_hosts_that_are_added_or_started_again_join_the_swarm(
         assert {name: engines.ids[name] for name in kept} == {name: members[name] for name in kept}
 
 
+@pytest.mark.parametrize(
+    ("console", "cpu", "said"),
+    [
+        ("...\nKernel panic - not syncing: Attempted to kill init!\n", "amx_tile", r"not syncing.*\); this.* has AMX"),
+        (
+            "Kernel panic - not syncing: no root\n",
+            "avx2",
+            r"the kernel of swarm1 ended \(Kernel panic.* no root\); see ",
+        ),
+        ("tap-swarm1: busy\n", "avx2", "^swarm1 ended; see .*swarm1.log"),
+    ],
+)
+def test_a_host_of_a_swarm_that_ends_says_why(
+    console: str, cpu: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "swarm1.log").write_text(console)
+    (tmp_path / "cpuinfo").write_text(f"flags\t\t: {cpu}\n")
+    monkeypatch.setattr(swarm, "CPU", tmp_path / "cpuinfo")
+    monkeypatch.setattr(swarm, "_console", lambda node: tmp_path / f"{node.name}.log")
+    monkeypatch.setattr(swarm.Node, "answers", lambda node: False)
+    monkeypatch.setattr(groups, "processes", lambda _: [])
+    for name in ("_ensure_disk", "_start", "_make_images"):
+        monkeypatch.setattr(swarm, name, lambda *_: None)
+    with pytest.raises(swarm.LabError, match=said):
+        swarm.up(1)
+
+
 def test_a_swarm_s_packages_are_installed_before_anything_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wanted: list[str] = []
 
