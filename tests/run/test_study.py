@@ -122,6 +122,8 @@ def test_stopped_killed_and_gone_on_with(run_sh: RunSh, write: Callable[..., str
 @pytest.mark.long
 def test_points_that_fail_stay_with_their_cause(run_sh: RunSh, write: Callable[..., str]) -> None:
     study = write(FAILING)
+    definition = Path(study) / "study.yml"
+    definition.write_text(definition.read_text().replace("x: users}", "x: users, lines: video}"))
     done = run_sh("study", study, "--repetitions", "1", "--only", "users=2", status=4)
     states = {row["video"]: (row["state"], row["reason"]) for row in done.rows("results.csv")}
     assert states["there"] == ("complete", "")
