@@ -169,6 +169,8 @@ def read_compared(folder: Path) -> Run:
     samples = read_samples(folder)
     if not samples.sent:
         raise FramestormError(f"{folder.name} measured nothing: samples.csv has no sample to compare")
+    if why := samples.why_not_of(summary):
+        raise FramestormError(f"{folder.name}: {why}; make it again by ./run.sh report {paths.shown(folder)}")
     return Run(folder, record, summary, _target(folder, record), {None: samples}, _users(folder, record))
 
 

@@ -25,7 +25,7 @@ from framestorm.model.metric import (
 )
 from framestorm.model.study import Study
 from framestorm.model.summary import Summary
-from framestorm.model.units import as_number, plural
+from framestorm.model.units import as_number
 from framestorm.points.derived import asked_metrics, derive, rows_behind
 from framestorm.points.folder import FAILED, StudyFolder
 from framestorm.points.results_csv import FigureValue, ResultRow, RunFigures
@@ -90,11 +90,8 @@ def figures_of_run(run_dir: Path, warm_up_s: float, temperature: str, asked: Col
     """
     samples = read_samples(run_dir, warm_up_s, temperature)
     summary = read(run_dir / "summary.json", Summary)
-    # A report of the steady part leaves samples out, which samples.csv has all the same.
-    reported = summary.main.n + summary.facts.left_out
-    if samples.sent != reported:
-        n = plural(samples.sent, "sample")
-        raise ValueError(f"samples.csv has {n}, and its report was made of {reported}")
+    if why := samples.why_not_of(summary):
+        raise ValueError(why)
     by_label: dict[str | None, list[str]] = {None: []}
     for name in asked:
         label, rest = split_label(name)

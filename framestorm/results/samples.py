@@ -13,6 +13,7 @@ import polars as pl
 from framestorm.model.files import read
 from framestorm.model.metric import COLD, OPEN, OUTSIDE, RESPONSE, WARM
 from framestorm.model.summary import Summary
+from framestorm.model.units import count, plural
 from framestorm.results.table import figures, of_label, read_table, serving_ms
 from framestorm.stats.bootstrap import choose_block
 from framestorm.stats.checks import Flags, Floats
@@ -95,6 +96,14 @@ class Samples:
     def figures(self) -> list[str]:
         """Return the further figures that samples carry and that are numbers."""
         return figures(self.kept.lazy())
+
+    def why_not_of(self, summary: Summary) -> str | None:
+        """Return why the main samples are not those that a report was made of; None if they are."""
+        # A report of the steady part leaves samples out, which samples.csv has all the same.
+        reported = summary.main.n + summary.facts.left_out
+        if self.sent == reported:
+            return None
+        return f"samples.csv has {plural(self.sent, 'sample')}, and its report was made of {count(reported)}"
 
     @property
     def right(self) -> Flags:

@@ -314,6 +314,14 @@ def test_no_report_yet(make_run: Make, capsys: pytest.CaptureFixture[str], broke
     assert said in capsys.readouterr().err
 
 
+def test_a_run_that_has_lost_samples_since_its_report(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    a = make_run("a", steady(30, 1))
+    lines = (a / "samples.csv").read_text().splitlines(keepends=True)
+    (a / "samples.csv").write_text("".join(lines[:-2]))
+    assert main(["compare", str(a), str(a)]) == 1
+    assert "a: samples.csv has 28 samples, and its report was made of 30; make it again by" in capsys.readouterr().err
+
+
 def test_nothing_measured(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(make_run("a", steady(30, 1))), str(make_run("b", []))]) == 1
     assert "b measured nothing" in capsys.readouterr().err
