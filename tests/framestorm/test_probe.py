@@ -137,12 +137,14 @@ def test_the_name_of_a_program_may_be_any_bytes(tmp_path: Path) -> None:
     program = tmp_path / "téléchargé-çà"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as process:
-        name = Path(f"/proc/{process.pid}/comm")
-        # The kernel names a process a moment after the program that started it goes on.
-        assert wait_until(lambda: name.read_bytes()[14:15] == b"\xc3", 10), "cut"
-        assert probe.usage([process.pid, os.getpid()]).processes == 2
-        assert probe.clients([process.pid]) == []
-        process.kill()
+        try:
+            name = Path(f"/proc/{process.pid}/comm")
+            # The kernel names a process a moment after the program that started it goes on.
+            assert wait_until(lambda: name.read_bytes()[14:15] == b"\xc3", 10), "cut"
+            assert probe.usage([process.pid, os.getpid()]).processes == 2
+            assert probe.clients([process.pid]) == []
+        finally:
+            process.kill()
 
 
 SERVER, POD, OTHER = "system.slice/server.service", "kubepods/pod1", "user.slice"
