@@ -213,7 +213,7 @@ class Sender:
 
 
 def _is_coded(response: Any) -> bool:
-    """Return whether there is a coding to take off, and have urllib3 see nothing else: others need not be copied."""
+    """Return whether the answer has to be decoded, and leave urllib3 the codings that it knows."""
     names = codings(response.headers)
     if not names or not is_readable(response.headers):
         return False

@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _advice(error: OSError) -> str:
-    """Return what to do about an error of the system, if that is known."""
+    """Return what to do about an error of the operating system; empty if that is not known."""
     if error.errno == errno.ENOSPC:
         return "; make room, and ./run.sh report RUN shows what a run had measured"
     if isinstance(error, PermissionError) and Path(str(error.filename)).is_relative_to(paths.LOCAL):

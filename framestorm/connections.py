@@ -40,7 +40,7 @@ def connection(hosts: Sequence[str], port: int) -> socket.socket:
 
 
 def _resolved(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, each once, in the resolver's order."""
+    """Return the addresses of a host without repetition, in the resolver's order."""
     places = (place for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     return [*dict.fromkeys(str(place[0]) for place in places)]
 

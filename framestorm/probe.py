@@ -145,7 +145,7 @@ def _busy_ticks(allowed: set[int]) -> int:
 
 
 def _quota(process: str, allowed: int) -> Quota | None:
-    """Return the smallest quota of the cgroups above a process; None if none is smaller than the cores allowed."""
+    """Return the smallest CPU quota of a process's cgroups; None if no quota is below the number of allowed cores."""
     quotas = []
     for root, group in _cgroups(process, "cpu"):
         v1 = (_text(group / f"cpu.cfs_{name}_us") for name in ("quota", "period"))

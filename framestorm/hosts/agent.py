@@ -361,8 +361,8 @@ class Agent:
         if not pid:
             raise CannotError(f"JMeter's server ended (see {self.host.log} there): {self._last_words()}")
         if self.server_pid and pid != self.server_pid:
-            what = "JMeter's server was restarted during the run; its users are lost"
-            raise CannotError(f"{what}; it said last: {self._last_words()}")
+            what = "JMeter's server was restarted during the run, and its users were lost"
+            raise CannotError(f"{what}; its last message: {self._last_words()}")
         self.server_pid = pid
         if self.client_watch is not None and (trouble := self.client_watch.trouble()):
             raise CannotError(trouble)

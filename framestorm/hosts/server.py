@@ -187,7 +187,7 @@ class Child(Server):
         return [pid for pid, session in sessions.items() if session in self._begun]
 
     def limits(self) -> probe.Limits:
-        """Return what is left for it, which does not run yet."""
+        """Return the limits that JMeter's server will have, with the heap that its start sets."""
         option = f"\0-Xmx{self.described.server.get('HEAP', '')}\0"  # of jmx/jmeter-server
         return replace(super().limits(), heap_bytes=probe.heap_bytes(option.encode()))
 

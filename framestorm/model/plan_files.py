@@ -58,7 +58,7 @@ class Known:
         self._of_run |= {name for element in elements for name in self._header(element)}
 
     def _header(self, element: ET.Element) -> list[str]:
-        """Return the variables that are in the first line of a data set's file."""
+        """Return the variables that the first line of a CSV data set's file names; none if the element names them."""
         is_data_set = element.tag.endswith(_DATA_SETS) and not plans.field_text(element, "variableNames").strip()
         fields = ("filename", "delimiter", "fileEncoding")
         name, delimiter, encoding = (

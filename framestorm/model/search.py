@@ -103,7 +103,7 @@ class Probe:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the function answered nothing without an error, by no fault of the load generator."""
+        """Whether every request failed, and the load generator was not the cause."""
         return self.answered_per_s == 0 and not self.generator
 
     @property

@@ -98,7 +98,7 @@ class CountedByJmeter(NamedTuple):
     unknown: int
 
 
-class End(NamedTuple):
+class LoadEnd(NamedTuple):
     """When a JMeter told threads to end, in epoch ms: those of a thread group, or all of its threads.
 
     slave: the one with this JMeter, as in the names of its files; empty for this machine.
@@ -140,7 +140,7 @@ class JMeterLog:
     dropped_of: Counter[str]
     out_of_memory: str | None
     stopped_by: str | None
-    ends: list[End]
+    ends: list[LoadEnd]
     ended_threads: Counter[str]
     ended_engine: str | None
     element_errors: list[ElementErrors]
@@ -206,15 +206,15 @@ def _found(pattern: re.Pattern[bytes], logs: Iterable[bytes | mmap.mmap]) -> Ite
     return ([(group or b"").decode(errors="replace") for group in match.groups()] for match in matches)
 
 
-def _ends(log: bytes | mmap.mmap, slave: str) -> Iterator[End]:
+def _ends(log: bytes | mmap.mmap, slave: str) -> Iterator[LoadEnd]:
     """Yield when the test was stopped at once, and when each group was told to end, which a timer may do repeatedly."""
-    yield from (End(float(match[1]), slave) for match in _STOPPED_NOW.finditer(log))
-    ends: dict[tuple[str, int | None], End] = {}
+    yield from (LoadEnd(float(match[1]), slave) for match in _STOPPED_NOW.finditer(log))
+    ends: dict[tuple[str, int | None], LoadEnd] = {}
     for match in _GROUP_END.finditer(log):
         group, thread = (str(json.loads((text or b'""').decode(errors="replace"))) for text in match.groups()[1:])
         of_thread = _NUMBER_OF.search(thread)
         number = int(of_thread[1]) if of_thread else _last_started(log, group, match.start())
-        ends.setdefault((group, number), End(float(match[1]), slave, group, number))
+        ends.setdefault((group, number), LoadEnd(float(match[1]), slave, group, number))
     yield from ends.values()
 
 

@@ -20,7 +20,7 @@ from framestorm.model.sample import COMMON, IMPLIED, ORIGIN, SUB_RESULT, is_leng
 from framestorm.results.cells import inert
 from framestorm.results.groups import is_of_groups
 from framestorm.results.growing import shown
-from framestorm.results.jmeter_log import End
+from framestorm.results.jmeter_log import LoadEnd
 from framestorm.results.jtl import FAILURE_KEY, JTL, Jtl, as_numbers
 
 # JMeter's own times within a response time, as figures of samples.
@@ -37,7 +37,7 @@ def write_samples(
     *,
     without: str | None = None,
     stopping_ms: float | None = None,
-    ends: Sequence[End] = (),
+    ends: Sequence[LoadEnd] = (),
     slaves: Sequence[Host] = (),
     http2_only: Sequence[str] = (),
 ) -> None:

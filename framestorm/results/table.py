@@ -68,7 +68,11 @@ def scan_rows(path: Path, schema: Schema, optional: Collection[str], problems: l
 
 
 def _rows(path: Path, schema: Schema, optional: Collection[str], quote: str | None) -> tuple[pl.DataFrame, int]:
-    """Return the rows that are whole, and how many are not; raises ColumnNotFoundError without a needed column."""
+    """Return the complete rows, and the number of incomplete ones.
+
+    Raises:
+        ColumnNotFoundError: a required column is missing.
+    """
     raw = pl.scan_csv(
         path,
         infer_schema=False,

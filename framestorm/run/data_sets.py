@@ -107,7 +107,7 @@ def describe(named: NamedFile, known: Known, values: Mapping[str, str]) -> DataS
 
 
 @dataclass(frozen=True)
-class Reading:
+class Readers:
     """Who reads data sets: the thread groups of a plan, on one host or on several.
 
     sets: all data sets, each with its place. divides_users: each host has a part of the users; divides_rows: and of
@@ -121,7 +121,7 @@ class Reading:
     divides_rows: bool = False
 
 
-def findings(place: Place, data: DataSet, reading: Reading, text: str) -> Iterator[str]:
+def findings(place: Place, data: DataSet, readers: Readers, text: str) -> Iterator[str]:
     """Yield sentences on what JMeter will send that is not in the file, or not as it stands there.
 
     text: of all elements and scripts of the plan.
@@ -164,7 +164,7 @@ def findings(place: Place, data: DataSet, reading: Reading, text: str) -> Iterat
     if data.has_header and other is None and not is_used:
         yield f"{name}: the plan uses none of its columns, which are {listed(names)}"
     if data.is_of_jmeter and rows.n and not data.recycles:
-        yield from _of_number(name, data, rows, reading)
+        yield from _of_number(name, data, rows, readers)
 
 
 def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
@@ -183,22 +183,22 @@ def _of_lengths(name: str, data: DataSet, rows: Rows) -> Iterator[str]:
             yield f"{name}: {row}: JMeter leaves out what is too much"
 
 
-def _of_number(name: str, data: DataSet, rows: Rows, reading: Reading) -> Iterator[str]:
+def _of_number(name: str, data: DataSet, rows: Rows, readers: Readers) -> Iterator[str]:
     """Yield rows that will run out, as the data set does not begin again."""
     is_of_thread = data.share == _OF_THREAD
-    is_alike = not reading.divides_rows if is_of_thread else reading.divides_users == reading.divides_rows
+    is_alike = not readers.divides_rows if is_of_thread else readers.divides_users == readers.divides_rows
     if data.share is None or not is_alike:
         return  # What each host has of both is not known here.
     # In JMeter, all data sets of one file are one, where the same users share them.
-    places = [place for place, other in reading.sets if (other.path, other.share) == (data.path, data.share)]
+    places = [place for place, other in readers.sets if (other.path, other.share) == (data.path, data.share)]
     needed: dict[int, int | None] = {}
     for place in places:
         if place.above and not all(
             each.tag.endswith(("TestPlan", "ThreadGroup", *plans.SAMPLERS)) for each in place.above
         ):
             return  # A controller reads a row at each of its own loops.
-        for group in [place.group] if place.group is not None else reading.groups:
-            users, loops = iterations(group, reading.known)
+        for group in [place.group] if place.group is not None else readers.groups:
+            users, loops = iterations(group, readers.known)
             if users is None:
                 return
             more = None if loops is None else loops * (1 if is_of_thread else users)

@@ -90,7 +90,7 @@ def _notes(
     text = "\n".join(text for place in places for text in place.element.itertext())
     text += "\n".join(text for _, text in scripts)
     all_groups = [place.element for place in places if place.element.tag.endswith("ThreadGroup")]
-    reading = data_sets.Reading(
+    readers = data_sets.Readers(
         known,
         all_groups,
         sets,
@@ -98,7 +98,7 @@ def _notes(
         divides_rows=where.is_over_slaves and where.split_csv,
     )
     for place, data in sets:
-        yield from data_sets.findings(place, data, reading, text)
+        yield from data_sets.findings(place, data, readers, text)
 
 
 def _content(path: Path | None) -> str | None:

@@ -18,7 +18,7 @@ _LOGINS = Path("/etc/apt/auth.conf")  # and auth.conf.d beside it; see apt_auth.
 
 @dataclass(frozen=True)
 class Archive:
-    """A line of apt's sources that leads to the distribution's own packages; `login` is for what its URL asks for."""
+    """One of apt's sources of the distribution's own packages; `login` is the user and password for its URL, if any."""
 
     url: str
     suite: str

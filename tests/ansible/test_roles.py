@@ -206,7 +206,10 @@ def test_what_ufw_says_is_read_also_on_a_host_with_another_language(
     ufw.chmod(0o755)
     for name in ("LANG", "LC_ALL", "LANGUAGE"):
         monkeypatch.setenv(name, "C.UTF-8" if name == "LC_ALL" else "fr_FR.UTF-8")
-    see, note = "See which rules the firewall has and how it stands", "Note how it stood, so that it can be taken back"
+    see, note = (
+        "See which rules the firewall has and how it stands",
+        "Record the firewall's state, so that uninstall can restore it",
+    )
     for step, each in enumerate(load(ANSIBLE / playbook)):
         folder = tmp_path / str(step)
         folder.mkdir()

@@ -54,7 +54,7 @@ def test_the_gateway_s_own_way_shares_too(workers):
 
 
 def leaves_out(url, worker):
-    """Whether a dozen requests are answered, and none by that worker, as after two rounds of health checks."""
+    """Whether each of a dozen requests is answered, and none of them by that worker."""
     try:
         replies = [ask(url) for _ in range(12)]
     except (AssertionError, requests.ConnectionError):

@@ -60,7 +60,7 @@ def test_a_text_shows_just_its_characters(fake_run: Any) -> None:
 
 def test_an_address_is_no_link_which_would_show_backslashes(fake_run: Any) -> None:
     """GitHub makes a link of what looks like an address, before it reads the backslashes in it."""
-    addresses = "http://10.0.0.7:8080/function/face_blur?a=1&b=~x and www.shop.example/a_b"
+    addresses = "http://198.18.0.7:8080/function/face_blur?a=1&b=~x and www.shop.example/a_b"
     summary = replace(summary_of_rows(fake_run, "request", []), warnings=[f"{addresses} failed."])
     line = markdown_text(summary).splitlines()[-1]
     assert not re.search(r"\w://|www\.", line)
